@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from foresail.recipe.estimates.ray_cluster import Room
+from foresail.recipe.estimates.machine import Room
 
 PACKAGE = Path(__file__).parent
 Message = tuple[Any, Any]  # what it is, and its content

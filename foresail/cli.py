@@ -95,12 +95,14 @@ def check(
     ] = False,
 ) -> None:
     """Preflight: batch arithmetic, memory, files, data and reward, and what is wrong, before a model is loaded."""
+    from foresail.ray_cluster import check_cluster
     from foresail.recipe.hub import with_local_models
     from foresail.recipe.reading.describe import describe
     from foresail.recipe.reading.load import load_recipe
     from foresail.recipe.reading.preflight import preflight
 
-    found, notes = preflight(with_local_models(load_recipe(recipe, overrides or []))), tuple[str, ...]()
+    found = check_cluster(preflight(with_local_models(load_recipe(recipe, overrides or []))))
+    notes: tuple[str, ...] = ()
     if not quick:
         from foresail.check.inspection import inspect_data
 

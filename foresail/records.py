@@ -21,15 +21,15 @@ FAILURES: frozenset[Status] = frozenset({"timeout", "crashed", "ungradable"})
 
 
 class RunStopped(Exception):
-    """A run cannot go on, for a reason its user can mend; the message says how."""
+    """A run cannot go on, for a reason that its user can fix; the message says how."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One turn of a conversation.
 
-    `extra` is what else a chat template may read of it, such as tool_calls; `train` says whether it has a loss,
-    where its row does.
+    `extra` holds other fields that a chat template may read, such as tool_calls. `train` says whether the message
+    has a loss; None: the loss rule decides.
     """
 
     role: Role
@@ -45,19 +45,19 @@ class Problem:
     id: str
     prompt: tuple[Message, ...]
     answer: str
-    source: str = "unknown"  # as the data calls it
-    dataset: str = field(default="", compare=False)  # the recipe's name of the table it comes from
+    source: str = "unknown"  # the name in the data's own column
+    dataset: str = field(default="", compare=False)  # the name of its [[data]] table in the recipe
     extra: Mapping[str, Any] = field(default_factory=dict)
-    level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where somebody has said it
+    level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where the data states it
     thinking: bool | None = None  # the chat template's switch; None: as the template has it
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferencePair:
-    """Two answers to one prompt, the first preferred. `margin`: by how much, where the data says it.
+    """Two answers to one prompt, the first preferred. `margin`: by how much, where the data states it.
 
-    An answer is one assistant message, or several messages of which the last is the assistant's. `tools` is what
-    the chat template is told of.
+    An answer is one assistant message, or several messages of which the last is the assistant's. `tools` are the
+    tool definitions that the chat template prints.
     """
 
     prompt: tuple[Message, ...]
@@ -69,9 +69,7 @@ class PreferencePair:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedAnswer:
-    """An answer to a prompt that somebody found good (`desirable`) or bad, without another one beside it; its
-    messages as in `PreferencePair`.
-    """
+    """An answer to a prompt, rated good (`desirable`) or bad on its own. Messages are as in `PreferencePair`."""
 
     prompt: tuple[Message, ...]
     answer: tuple[Message, ...]
@@ -81,11 +79,11 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a grader says of one response. `detail` tells what was compared, for the log.
+    """A grader's result for one response. `detail` says what was compared, for the log.
 
-    `scored` is neither right nor wrong: the recipe has reward terms and no main grader. `terms` are their scores by
-    name, those left out that do not apply. `extra` is what reward functions say besides, for the log; `metrics` is
-    what they want averaged over a step.
+    The status `scored` is neither right nor wrong: the recipe has reward terms and no main grader. `terms` holds
+    the scores of the reward terms that apply, by name. `extra` holds further output of reward functions, for the
+    log; `metrics` holds values that are averaged over a step.
     """
 
     status: Status
@@ -97,7 +95,7 @@ class Verdict:
 
 
 def final_text(response: str) -> str | None:
-    """What follows the thinking: final_text("<think>3?</think> 4") -> " 4"; None while it has not ended."""
+    """The text after the thinking: final_text("<think>3?</think> 4") -> " 4"; None if the thinking has no end."""
     if "<" not in response:
         return response
     final = response.rpartition("</think>")[2]
@@ -106,11 +104,11 @@ def final_text(response: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What the world said, such as a tool's output, and what the model answered."""
+    """An observation from the environment, such as a tool's output, and the model's response to it."""
 
     observation: str
     response: str
-    reward: float | None = None  # what the world gave for the response, where it does
+    reward: float | None = None  # the environment's reward for the response, if any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +116,16 @@ class Trajectory:
     """An episode as text, turn by turn, for graders. The first observation is empty: the problem has the prompt."""
 
     turns: tuple[Turn, ...]
-    outcome: str | None = None  # what a program that owns its loop said at its end
+    outcome: str | None = None  # the final answer of a program that owns its loop
 
     @property
     def response(self) -> str:
-        """Where a final answer stands: a program's outcome, else the last turn's response."""
+        """The text with the final answer: a program's outcome, else the last turn's response."""
         return self.turns[-1].response if self.outcome is None else self.outcome
 
 
 def single_turn(response: str) -> Trajectory:
-    """The trajectory of a problem that was answered at once."""
+    """The trajectory of an episode with one response."""
     return Trajectory(turns=(Turn(observation="", response=response),))
 
 
@@ -135,13 +133,14 @@ def single_turn(response: str) -> Trajectory:
 class Sample:
     """One episode as flat token lists of equal length.
 
-    A turn is what the world says (the prompt, a tool's output: `loss_mask` 0), then what the model answers (1);
-    `turns` has each token's, from 0. `forced` are places in an answer that were put in and not drawn (where a
-    budget closed its thinking): 0 in the mask. `logprobs` and `versions` (the policy version that sampled the
-    token) are 0 outside the mask. `side` is named data for replay, each as long as `ids`; None where an
-    engine gave none. Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
+    A turn is an observation (the prompt, a tool's output: `loss_mask` 0), then the model's response (1). `turns`
+    has the turn of each token, counted from 0. `forced` lists the positions of response tokens that were inserted
+    and not sampled (the end of thinking, where its budget ran out); their mask is 0. `logprobs` and `versions`
+    (the policy version that sampled the token) are 0 outside the mask. `side` holds named data for replay, each
+    list as long as `ids`, with None where the engine recorded nothing. Text is never tokenised again: the trainer
+    reads the `ids` that the model sampled.
 
-    An episode whose program rewrote its history has several such records: this one, and `branches`.
+    If a program rewrote its history, its episode has several records: this one, and `branches`.
     """
 
     ids: list[int]
@@ -151,9 +150,9 @@ class Sample:
     turns: list[int]
     finish: Finish
     side: Mapping[str, list[Any]] = field(default_factory=dict)
-    turn_rewards: tuple[float | None, ...] = ()  # what the world gave for each turn, where it does
-    branches: tuple[Sample, ...] = ()  # other records of the same episode, which have its advantage
-    outcome: str | None = None  # what a program said at its end, graded in the place of the last response
+    turn_rewards: tuple[float | None, ...] = ()  # the environment's reward for each turn, if any
+    branches: tuple[Sample, ...] = ()  # other records of the same episode, with the same advantage
+    outcome: str | None = None  # a program's final answer, graded instead of the last response
     forced: list[int] = field(default_factory=list)
 
     @property
@@ -162,7 +161,7 @@ class Sample:
 
     @property
     def num_response_tokens(self) -> int:
-        """Of the whole episode."""
+        """Sampled tokens of the whole episode."""
         return sum(sum(record.loss_mask) for record in self.records)
 
 
@@ -170,7 +169,7 @@ class Sample:
 class Group:
     """All samples of one problem in one step, with their verdicts and rewards in the same order.
 
-    A failed verdict has no reward (None): nothing can be learned from such a group.
+    A failed verdict has no reward (None), and its group is not trained on.
     """
 
     problem: Problem
@@ -189,12 +188,13 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSequence:
-    """One sequence as the trainer wants it: flat lists of equal length, one entry per token.
+    """One sequence to train on: flat lists of equal length, one entry per token.
 
-    Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
-    SFT fills `ids` and `loss_mask` only, RL either `advantages` or, for a critic, `rewards`. `name` is for error
-    messages. `observed` is 1 for what an environment said, where that is to be predicted. `side` is named data for
-    replay (router choices, say), as numbers or lists of numbers.
+    `advantages[t]` belongs to `ids[t]`, and so on.
+    SFT fills `ids` and `loss_mask` only; RL fills `advantages` or, for a critic, `rewards`. `name` is for error
+    messages. `fresh` is 0 for tokens that older weights sampled. `observed` is 1 for an environment's tokens, where
+    the recipe trains on predicting them. `side` holds named data for replay (router choices, say), as numbers or
+    lists of numbers.
     """
 
     name: str = ""
@@ -212,10 +212,10 @@ class TrainSequence:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainPair:
-    """A preference pair as the trainer wants it: two whole sequences, each the prompt and one answer to it.
+    """A preference pair to train on: two whole sequences, each the prompt and one answer to it.
 
-    Their loss masks cover the answers alone. `ref_logprobs`: the reference's log-probabilities of the chosen and of
-    the rejected answer, summed over their tokens, where a loss needs them.
+    Their loss masks cover the answers alone. `ref_logprobs`: the reference model's log-probabilities of the chosen
+    and of the rejected answer, summed over their tokens, if the loss needs them.
     """
 
     name: str = ""
@@ -226,26 +226,27 @@ class TrainPair:
 
     @property
     def answers(self) -> tuple[TrainSequence, ...]:
-        """What the loss is about."""
+        """The sequences with a loss."""
         return (self.chosen, self.rejected)
 
     @property
     def compared(self) -> tuple[TrainSequence, ...]:
-        """What the reference is asked about."""
+        """The sequences that the reference model scores."""
         return self.answers
 
     @property
     def ids(self) -> list[int]:
-        """Those of the longer sequence, which a limit on lengths is about."""
+        """The longer sequence, which counts for a limit on length."""
         return max(self.chosen.ids, self.rejected.ids, key=len)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainAnswer:
-    """An answer that was judged alone, as the trainer wants it: the prompt and the answer, which has the loss.
+    """A `JudgedAnswer` to train on: one sequence of the prompt and the answer, which has the loss.
 
-    `mismatched`, for a loss that asks how far the policy is from the reference anyway: the prompt and an answer to
-    another one. `ref_logprobs`: the reference's log-probability of the answer, and then of the mismatched one.
+    `mismatched` is the prompt with the answer to another prompt: KTO's loss estimates from such sequences how far
+    the policy is from the reference model. `ref_logprobs`: the reference model's log-probability of the answer,
+    then of the mismatched one.
     """
 
     name: str = ""
@@ -272,12 +273,12 @@ Preference: TypeAlias = TrainPair | TrainAnswer
 
 @dataclass(frozen=True, kw_only=True)
 class PackedAnswers:
-    """Which segments of a micro-batch are whose answers.
+    """Which segments of a micro-batch are the answers of which preference pair.
 
-    Legend: P pairs, or answers judged alone; K answers of each: of a pair the chosen, then the rejected one.
-    `weights_P` makes every loss of them a plain sum: it is their share in the whole update. Margins are 0 where the
-    data has none, `desirable_P` is of answers judged alone. `ref_logprobs_PK` are the reference's, summed over the
-    tokens of each answer.
+    Legend: P pairs, or judged answers; K answers of each: for a pair the chosen, then the rejected one.
+    `weights_P` is the share of each pair in the whole update, so that every loss is a plain sum. Margins are 0
+    where the data has none. `desirable_P` is for judged answers. `ref_logprobs_PK` are the reference model's,
+    summed over the tokens of each answer.
     """
 
     segments_PK: Tensor
@@ -289,10 +290,11 @@ class PackedAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSlice:
-    """What one of several ranks computes of a micro-batch that they share: these of its T tokens, and the losses
-    that these predict, by their places in M. `group` is PyTorch's process group of the ranks.
+    """One rank's part of a micro-batch that several ranks compute: a slice of its T tokens, and the losses that
+    these tokens predict, as indices into M. `group` is PyTorch's process group of the ranks.
 
-    Of 8 tokens on two ranks the second has `tokens` slice(4, 8); losses with sources [1, 5, 6] are 1 and 2 there.
+    Example: 8 tokens on two ranks. The second rank has `tokens` slice(4, 8). For losses with sources [1, 5, 6] its
+    `own_R` is [1, 2].
     """
 
     tokens: slice
@@ -302,9 +304,9 @@ class BatchSlice:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedObserved:
-    """The O tokens of a micro-batch that an environment said: their places in T, those that predict them, and which
-    of them this rank reads where several share the batch. The whole update has `of_update` such tokens, and
-    `tokens_of_update` with a loss.
+    """The O tokens of a micro-batch that come from an environment: their positions in T, the positions that predict
+    them, and which of them this rank reads where several ranks share the batch. The whole update has `of_update`
+    such tokens, and `tokens_of_update` with a policy loss.
     """
 
     targets_O: Tensor
@@ -319,20 +321,20 @@ class PackedBatch:
     """Segments packed end to end: a micro-batch without padding.
 
     Legend: T tokens, S segments, M tokens with a loss.
-    A segment is a sequence, or a prompt that several sequences share, or what one of these says after it: then
-    `parents_S` has the prompt's number, else -1. `starts_S1`, on the host as well, holds the S+1 offsets.
-    `targets_M` are the places in T that carry a loss, `sources_M` those that predict them: just before, or at the
-    end of the prompt. `sequence_M` is the target's segment.
-    `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
-    With a critic a token has a reward (the last one its sample's, others none), the value that was expected
-    before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
-    that older weights drew. `entropy_M` is that of what the tokens were drawn from, by a pass before the update,
-    and `top_entropy_M` tells which tokens learn, where that goes by it. `side` holds named data of all T tokens,
-    along the first axis; -1 is unknown.
-    `observed` is what an environment said, where that is to be predicted as well.
-    `answers`, where the sequences are answers to learn preferences from, tells whose they are.
-    Where ranks compute it together, `slice` is what this rank does. T is then a multiple of their number: padding
-    stands behind the last segment, as a part of it.
+    A segment is a whole sequence, a prompt that several sequences share, or the continuation of such a prompt;
+    then `parents_S` has the index of the prompt's segment, else -1. `starts_S1` holds the S+1 offsets. `targets_M`
+    are the positions in T with a loss, `sources_M` those that predict them: just before, or at the end of the
+    prompt. `sequence_M` is the target's segment.
+    `weights_M` is the token's share in the whole update, so that every loss is a plain sum. With a critic a token
+    has a reward (the sample's, at its last token; others 0), a value (the return expected before it) and a return.
+    `fresh_M`, where samples are carried over, is 0 for tokens that older weights sampled. `entropy_M` is the
+    entropy of the distributions that the tokens were sampled from, by a pass before the update; `top_entropy_M`
+    says which tokens have enough entropy to train on. `side` holds named data of all T tokens, along the first
+    axis; -1 is unknown.
+    `observed`: the environment's tokens, where the recipe trains on predicting them.
+    `answers`: which segments form a preference pair.
+    `slice`: this rank's part, where several ranks compute the batch together. T is then a multiple of their number:
+    the last segment is padded.
     """
 
     ids_T: Tensor

@@ -2,16 +2,16 @@
 
     world.sum(num_tokens)   # of the whole update, over all ranks
     world.max(peak)
-    world.broadcast(order)      # what rank 0 has, on every rank
-    world.all_gather(scores)    # what each rank has, on every rank
+    world.broadcast(order)      # rank 0's value, on every rank
+    world.all_gather(scores)    # every rank's value, on every rank
     world.data.sum(loss)    # over the ranks that have sequences of their own
 
 Ranks may form context groups, which compute the same sequences together, each a slice of their tokens. `World.data`
-is the world whose ranks are these groups: there, what all members of a group have alike counts once. Without such
-groups it is the world itself.
+is the world whose ranks are these groups, so that a value which all members of a group share counts once. Without
+context groups it is the world itself.
 
-One process is the world of size 1, in which every total is what went in. Functions that normalise over an update
-take a world, so that more ranks change nothing but rounding.
+One process is a world of size 1: every total is the value itself. Functions that normalise over an update take a
+world, so that more ranks change nothing but rounding.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Shared = TypeVar("Shared")
 
 
 class ContextGroup(NamedTuple):
-    """Ranks that compute the same sequences together: which of them this is, how many they are, and their process
-    group, PyTorch's.
+    """Ranks that compute the same sequences together: this rank's number in the group, their number, and PyTorch's
+    process group.
     """
 
     rank: int
@@ -46,7 +46,7 @@ class World(Protocol):
 
     @property
     def mesh(self) -> Any:
-        """The ranks as PyTorch's DeviceMesh, over which weights are sharded; None: they are whole."""
+        """The ranks as PyTorch's DeviceMesh, over which weights are sharded; None: every rank has whole weights."""
 
     @property
     def context(self) -> ContextGroup | None:
@@ -54,19 +54,19 @@ class World(Protocol):
 
     @property
     def data(self) -> World:
-        """The context groups as ranks of a world: for sums over tokens, which all members of a group have."""
+        """The context groups as ranks of a world: for sums of values that all members of a group share."""
 
     def sum(self, value: Value) -> Value:
-        """Over all ranks; a tensor element by element, on its own device."""
+        """The sum over all ranks; of a tensor element by element, on its own device."""
 
     def max(self, value: Value) -> Value:
-        """The greatest of all ranks; NaN, if any has it."""
+        """The maximum over all ranks; NaN, if any rank has NaN."""
 
     def broadcast(self, value: Shared) -> Shared:
-        """Rank 0's, whatever the others bring. It may be waited for as long as rank 0 lives."""
+        """Rank 0's value; the others' arguments are ignored. It waits for as long as rank 0 lives."""
 
     def all_gather(self, value: Shared) -> list[Shared]:
-        """Those of all ranks, in their order."""
+        """The values of all ranks, in order of rank."""
 
 
 class OneProcess:

@@ -21,8 +21,10 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from command_line import CommandLine
 
-# Hypothesis must not call a test slow, which on a busy machine every test is.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Hypothesis must not call a test slow, which on a busy machine every test is; the blob of a failure runs it again.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.load_profile("any machine")
 
 # Triton reads this when it is first imported, by whatever test comes first: without a GPU its interpreter runs

@@ -250,7 +250,7 @@ def test_eval_reads_the_columns_it_is_told(
 @pytest.mark.parametrize(
     ("words", "place", "advice"),
     [
-        (("eval", "CHECKPOINT"), "checkpoint.evaluate_checkpoint", "nothing of it is kept"),
+        (("eval", "CHECKPOINT"), "evaluator.Evaluator", "nothing of it is kept"),
         (
             ("data", "grade-difficulty", "CHECKPOINT"),
             "difficulty.grade_difficulty",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beside_trl import dpo_losses
-from beside_trl.pairs import (
+import dpo_losses
+from pairs import (
     PairLoad,
     Task,
     common_recipe,
@@ -22,8 +22,9 @@ from beside_trl.pairs import (
     their_pairs,
     write_pairs,
 )
-from beside_trl.plan import Plan
-from beside_trl.process import HERE
+from plan import Plan
+from process import HERE
+
 from foresail.recipe.stages.dpo import Dpo
 from foresail.recipe.tables.preferences import PreferenceLoss, Reference
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from losses import GradientKeeper, make_model
+from process import HERE, replies
 from safetensors.torch import load_file
 from torch import Tensor
 
-from beside_trl.losses import GradientKeeper, make_model
-from beside_trl.process import HERE, replies
 from foresail.algorithms.preference_losses import preference_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model

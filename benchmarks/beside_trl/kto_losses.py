@@ -18,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpo_losses import CPU, LIMIT, MICRO_BATCH_TOKENS, make_reference
+from losses import GradientKeeper, make_model
+from process import HERE, replies
 from safetensors.torch import load_file
 from torch import Tensor
 
-from beside_trl.dpo_losses import CPU, LIMIT, MICRO_BATCH_TOKENS, make_reference
-from beside_trl.losses import GradientKeeper, make_model
-from beside_trl.process import HERE, replies
 from foresail.algorithms.unpaired_losses import unpaired_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts

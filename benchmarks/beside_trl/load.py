@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from process import HERE
 
-from beside_trl.process import HERE
 from foresail.data.made.arithmetic import make_problems
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
@@ -172,7 +172,7 @@ def our_recipe(
         micro_batch_tokens=load.responses // (load.updates * load.micro_batches) * length,
         sampling=parts.Sampling(max_new_tokens=load.new_tokens),
         loss=Loss(clip_low=0.2, clip_high=0.2),
-        reward=Reward(grader=f"{HERE / 'reward.py'}:parity", workers=0),
+        reward=Reward(grader=f"{HERE / 'reward_functions.py'}:parity", workers=0),
         dynamic_sampling=parts.DynamicSampling(enabled=False),
         engine=parts.Engine(page_size=load.page_size, max_running=load.responses),
         checkpoints=parts.Checkpoints(every=NEVER),
@@ -208,7 +208,7 @@ def their_request(load: Load, checkpoint: Path, *, steps: int, weights: str, rec
     return Request(
         checkpoint=str(checkpoint),
         data=str(checkpoint / "problems.jsonl"),
-        reward=f"{HERE / 'reward.py'}:parity",
+        reward=f"{HERE / 'reward_functions.py'}:parity",
         device=load.device,
         dtype=weights,
         seed=0,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from process import ask_peer
 from safetensors.torch import load_file
 from torch import Tensor
 
-from beside_trl.process import ask_peer
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.entropy import bonus_weight

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import torch
+from load import arithmetic_tokenizer, random_model, save_checkpoint
 
-from beside_trl.load import arithmetic_tokenizer, random_model, save_checkpoint
 from foresail.model.hf import load_model
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.tokenizer.tokenizer import Tokenizer

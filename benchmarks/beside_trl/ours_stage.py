@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 
 import torch
+from our_reports import report_steps, say
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from beside_trl.our_reports import report_steps, say
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.table import stage_function
 

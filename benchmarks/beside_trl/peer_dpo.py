@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from peer_pairs import VERSIONS, GivenPairs, quiet, step_settings, train  # type: ignore[import-not-found]
-from peer_reports import say  # type: ignore[import-not-found]
+from peer_pairs import VERSIONS, GivenPairs, quiet, step_settings, train
+from peer_reports import say
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOConfig, DPOTrainer  # type: ignore[import-not-found]

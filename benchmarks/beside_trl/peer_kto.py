@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from peer_dpo import one_batch  # type: ignore[import-not-found]
-from peer_pairs import VERSIONS  # type: ignore[import-not-found]
-from peer_reports import say  # type: ignore[import-not-found]
+from peer_dpo import one_batch
+from peer_pairs import VERSIONS
+from peer_reports import say
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import KTOConfig, KTOTrainer  # type: ignore[import-not-found]

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from peer_reports import StepReporter, say  # type: ignore[import-not-found]
+from peer_reports import StepReporter, say
 
 VERSIONS = {name: version(name) for name in ("trl", "transformers", "accelerate", "torch")}
 

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from peer_pairs import GivenPairs, step_settings, train  # type: ignore[import-not-found]
+from peer_pairs import GivenPairs, step_settings, train
 from transformers import AutoTokenizer
 from trl import RewardConfig, RewardTrainer  # type: ignore[import-not-found]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from beside_trl.models import Models
-from beside_trl.turns import Turns
+from models import Models
+from turns import Turns
 
 Steps = list[dict[str, Any]]
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from beside_trl.turns import Turns
+from turns import Turns
 
 HERE = Path(__file__).parent
 

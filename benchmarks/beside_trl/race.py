@@ -15,13 +15,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from beside_trl.load import NEVER, Request, write_recipe, write_request
-from beside_trl.plots import draw_race
-from beside_trl.process import SideFailed, ask_ours, ask_peer
-from beside_trl.seconds import median_seconds
-from beside_trl.speed import PARTS
-from beside_trl.track import Track
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from load import NEVER, Request, write_recipe, write_request
+from plots import draw_race
+from process import SideFailed, ask_ours, ask_peer
+from seconds import median_seconds
+from speed import PARTS
+from track import Track
+
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts

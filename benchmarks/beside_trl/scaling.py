@@ -14,13 +14,12 @@ from statistics import linear_regression
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gpu_loads import SHAPES
+from load import Load, our_recipe, prepare
+from ours import describe
+from plots import draw_scaling
+from seconds import median_seconds
+from shapes import SHAPES, SMALL
 
-from beside_trl.load import Load, our_recipe, prepare
-from beside_trl.ours import describe
-from beside_trl.plots import draw_scaling
-from beside_trl.seconds import median_seconds
-from beside_trl.speed import SMALL
 from foresail.runlog.directory import RunDirectory
 from foresail.train.stages.rl import run_rl
 

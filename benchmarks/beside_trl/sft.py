@@ -23,12 +23,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from gpu_loads import SHAPES
+from load import NEVER
+from plan import Plan, Steps, counted, run_rounds
+from process import HERE, replies, run_steps
+from seconds import median_seconds
+from shapes import SHAPES
 
-from beside_trl.load import NEVER
-from beside_trl.plan import Plan, Steps, counted, run_rounds
-from beside_trl.process import HERE, replies, run_steps
-from beside_trl.seconds import median_seconds
 from foresail.data.mixtures.reader import Reader
 from foresail.data.selection.order import problem_at
 from foresail.recipe.reading.dump import to_toml

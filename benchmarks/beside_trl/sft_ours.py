@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from our_reports import report_steps, say
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from beside_trl.our_reports import report_steps, say
 from foresail.data.mixtures.reader import Reader
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.sft import Sft

@@ -20,7 +20,7 @@ from typing import Any
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 from datasets import Dataset
-from peer_reports import now, peak_gb, say, wait_to_go_on  # type: ignore[import-not-found]
+from peer_reports import now, peak_gb, say, wait_to_go_on
 from transformers import TrainerCallback
 from trl import SFTConfig, SFTTrainer  # type: ignore[import-not-found]
 

@@ -11,37 +11,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gpu_loads import SHAPES
-
-from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
-from beside_trl.process import SideFailed, ask_ours, ask_peer
-from beside_trl.seconds import median_seconds
-from foresail.recipe.shape.model_shape import ModelShape
+from load import Load, our_recipe, prepare, their_request, write_recipe, write_request
+from process import SideFailed, ask_ours, ask_peer
+from seconds import median_seconds
+from shapes import SHAPES, SMALL, TINY
 
 PARTS = {"theirs": ("generate", "reward", "old_logprobs", "update"), "ours": ("rollout", "update")}
 
-TINY = ModelShape(
-    family="llama",
-    vocab_size=64,
-    hidden_size=64,
-    intermediate_size=128,
-    num_layers=2,
-    num_heads=4,
-    num_kv_heads=2,
-    head_dim=16,
-    max_context=256,
-)
-SMALL = ModelShape(
-    family="llama",
-    vocab_size=512,
-    hidden_size=128,
-    intermediate_size=256,
-    num_layers=4,
-    num_heads=4,
-    num_kv_heads=2,
-    head_dim=32,
-    max_context=1024,
-)
 LOADS = {
     load.name: load
     for load in (

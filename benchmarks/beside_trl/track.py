@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from beside_trl.process import HERE
+from process import HERE
+
 from foresail.data.problems.problems import load_problems
 from foresail.quickstart.reasoning import (
     rl_recipe,
@@ -57,7 +58,7 @@ def arithmetic(home: Path) -> Track:
         start=start,
         recipe=recipe.model_copy(update={"run": parts.Run(device="cpu")}),
         problems=write_rows(home / "problems.jsonl", load_problems(recipe.data[0])),
-        reward=f"{HERE / 'reward.py'}:boxed",
+        reward=f"{HERE / 'reward_functions.py'}:boxed",
         held_out=test_set(home),
         micro_batches=1,
     )
@@ -74,7 +75,7 @@ def word_problems(home: Path, model: Path) -> Track:
         start=model,
         recipe=recipe,
         problems=write_rows(home / "problems.jsonl", load_problems(recipe.data[0])),
-        reward=f"{HERE / 'reward.py'}:last_number",
+        reward=f"{HERE / 'reward_functions.py'}:last_number",
         held_out=recipe.eval[0],
         micro_batches=2,
     )

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from foresail.agents.environment import Environment
 from foresail.agents.multi_hop import MultiHop
@@ -26,13 +25,12 @@ from foresail.agents.tools.tool import Tool
 from foresail.agents.tools.tool_class import ToolClassEnvironment, may_speak, method_names, method_tools
 from foresail.agents.tools.tool_environment import ToolEnvironment, check_names
 from foresail.data.mixtures.reader import Reader
-from foresail.recipe.reward_function import is_file, split_name
 from foresail.recipe.tables.environment import OPENENV
 from foresail.recipe.tables.environment import Environment as Settings
 from foresail.recipe.tables.tools import read_tool_options
 from foresail.records import Message
-from foresail.rewards.foreign_rewards import load_file, load_module
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.user_code import load_user_code, split_name
 
 BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
 TRIAL = Message(role="user", content="trial")
@@ -209,8 +207,7 @@ def load_environment(name: str) -> type:
     if name in BUILT_IN:
         return BUILT_IN[name]
     place, wanted = split_name(name)
-    module = load_file(Path(place)) if is_file(place) else load_module(place)
-    found = getattr(module, wanted, None)
+    found = load_user_code(name)
     if isinstance(found, type) and is_tool_class(found) and method_names(found):
         return found
     if not isinstance(found, type) or not all(hasattr(found, method) for method in METHODS):

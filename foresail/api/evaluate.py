@@ -69,32 +69,38 @@ def evaluate(
     asked = grader if reward is None else Reward(**rewarded)
     from foresail.agents.build import open_episodes
     from foresail.check.grading import refuse_broken
-    from foresail.evaluation.checkpoint import evaluate_checkpoint
+    from foresail.evaluation.evaluator import Evaluator
     from foresail.evaluation.target import find_target
 
     target = find_target(folder_of(model))
-    with (
-        tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside,
-        open_episodes(target.environment) as episodes,
-    ):
+    with tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside:
         files = GivenFiles(Path(aside))
-        given = data is None or isinstance(data, str | Path)
-        source = (None if data is None else str(data)) if given else files.add_rows(data, "data")
+        named = data is None or isinstance(data, str | Path)
+        source = (None if data is None else str(data)) if named else files.add_rows(data, "data")
         files.write()
+        sets = target.problem_sets(source, problems)
+        settings = target.sampling(sampling)
+        rewards = [asked if isinstance(asked, Reward) else target.reward(entry, asked) for entry in sets]
         results = []
-        for number, entry in enumerate(target.problem_sets(source, problems)):
-            results += evaluate_checkpoint(
+        with (
+            open_episodes(target.environment) as episodes,
+            Evaluator(
                 target.checkpoint,
-                entry,
-                target.sampling(sampling),
-                num_samples=target.num_samples(entry, samples),
-                output=Path(output or aside) / (str(number) if number else ""),
-                grader=asked if isinstance(asked, Reward) else target.reward(entry, asked),
-                seed=seed,
+                max_new_tokens=settings.max_new_tokens,
                 device=device,
                 template_options=target.template_options,
                 episodes=episodes,
                 prompt_tokens=target.prompt_tokens,
                 try_grading=refuse_broken,
-            )
+            ) as evaluator,
+        ):
+            for number, (entry, grading) in enumerate(zip(sets, rewards, strict=True)):
+                results += evaluator.evaluate(
+                    entry,
+                    settings,
+                    num_samples=target.num_samples(entry, samples),
+                    output=Path(output or aside) / (str(number) if number else ""),
+                    grader=grading,
+                    seed=seed,
+                )
         return Evaluation(results)

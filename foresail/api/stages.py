@@ -19,6 +19,7 @@ from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
 from foresail.api.result import Result
 from foresail.api.rewards import Rewards, name_rewards
 from foresail.check.inspection import inspect_data
+from foresail.ray_cluster import check_cluster
 from foresail.recipe.hub import with_local_models
 from foresail.recipe.reading.dump import toml_value
 from foresail.recipe.reading.load import RecipeError
@@ -263,7 +264,7 @@ def launch(recipe: Stage) -> Any:
     """
     follow_if_started(recipe)
     recipe = with_local_models(recipe)
-    found, read = preflight(recipe), dict[str, Any]()
+    found, read = check_cluster(preflight(recipe)), dict[str, Any]()
     if not found.refusals:
         found, seen = inspect_data(found, largest=LOOKED_AT)
         read = {} if seen.reader is None else {"reader": seen.reader}

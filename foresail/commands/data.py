@@ -10,16 +10,23 @@ import typer
 from foresail.commands.interruption import telling
 from foresail.commands.options import (
     AnswerKey,
+    Data,
     Device,
     Examples,
+    Grader,
     Limit,
+    MaxNewTokens,
     OneMode,
     PromptKey,
+    SamplesPerProblem,
+    Seed,
     Show,
     Stop,
+    Suffix,
     System,
+    Temperature,
+    TopP,
     Workers,
-    with_newlines,
 )
 
 if TYPE_CHECKING:
@@ -67,21 +74,21 @@ def get_data(
 @data_app.command(name="grade-difficulty")
 def grade_difficulty(
     checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model to grade by")],
-    data: Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")],
-    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    data: Data,
+    samples: SamplesPerProblem = 16,
+    temperature: Temperature[float] = 1.0,
+    top_p: TopP[float] = 1.0,
+    max_new_tokens: MaxNewTokens[int] = 1024,
     stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
+    suffix: Suffix[str] = "",
     examples: Examples = None,
     limit: Limit = None,
     thinking: OneMode = None,
-    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
-    seed: Annotated[int, typer.Option()] = 0,
+    grader: Grader[str] = "math",
+    seed: Seed = 0,
     device: Device = "auto",
     batch_invariant: Annotated[
         bool, typer.Option("--batch-invariant", help="a stop changes no bit of what comes after; slower")
@@ -98,13 +105,14 @@ def grade_difficulty(
     folder = output or default_output("difficulty", checkpoint, data)
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
     problems = as_problems(data, thinking, **form, examples=examples, limit=limit)
+    sampling = Sampling(
+        temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+    )
     with telling("the same command goes on with what is left"):
         graded = grade_all(
             checkpoint,
             problems,
-            Sampling(
-                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
-            ),
+            sampling,
             num_samples=samples,
             output=folder,
             grader=grader,
@@ -119,22 +127,22 @@ def grade_difficulty(
 @data_app.command(name="sample-solutions")
 def sample_solutions(
     checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model that samples")],
-    data: Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")],
-    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
+    data: Data,
+    samples: SamplesPerProblem = 16,
     most: Annotated[int, typer.Option(min=1, help="solutions kept of a problem")] = 4,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    temperature: Temperature[float] = 1.0,
+    top_p: TopP[float] = 1.0,
+    max_new_tokens: MaxNewTokens[int] = 1024,
     stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
+    suffix: Suffix[str] = "",
     examples: Examples = None,
     limit: Limit = None,
     thinking: OneMode = None,
-    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
-    seed: Annotated[int, typer.Option()] = 0,
+    grader: Grader[str] = "math",
+    seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the solutions")] = None,
 ) -> None:
@@ -147,13 +155,14 @@ def sample_solutions(
     folder = output or default_output("solutions", checkpoint, data)
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
     problems = as_problems(data, thinking, **form, examples=examples, limit=limit)
+    sampling = Sampling(
+        temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+    )
     with telling("the same command goes on with what is left"):
         found = sample_all(
             checkpoint,
             problems,
-            Sampling(
-                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
-            ),
+            sampling,
             num_samples=samples,
             most=most,
             output=folder,

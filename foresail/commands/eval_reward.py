@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from foresail.commands.interruption import telling
-from foresail.commands.options import AnswerKey, Device, Limit, PromptKey, System
+from foresail.commands.options import (
+    AnswerKey,
+    Device,
+    Limit,
+    MaxNewTokens,
+    PromptKey,
+    Seed,
+    System,
+    Temperature,
+)
 
 
 def eval_reward(
@@ -21,14 +30,14 @@ def eval_reward(
     ] = None,
     data: Annotated[str | None, typer.Option(help="problems with answers: a file or a generator")] = None,
     samples: Annotated[int, typer.Option(min=1, help="samples a problem; n goes up to it")] = 64,
-    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    temperature: Temperature[float | None] = None,
+    max_new_tokens: MaxNewTokens[int | None] = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
     limit: Limit = None,
     grader: Annotated[str | None, typer.Option(help="who says what is right: math, exact, qa, code")] = None,
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for figures and picture")] = None,
 ) -> None:
@@ -37,7 +46,7 @@ def eval_reward(
 
     from foresail.evaluation.best_of import best_of_figures
     from foresail.evaluation.best_of_run import sample_candidates
-    from foresail.evaluation.checkpoint import choose_grader, default_output, make_folder
+    from foresail.evaluation.checkpoint import default_output, make_folder
     from foresail.evaluation.pair_figures import pair_figures
     from foresail.evaluation.pair_run import score_leads
     from foresail.evaluation.reward_plots import try_to_save
@@ -70,14 +79,13 @@ def eval_reward(
             target = find_target(policy)
             form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "limit": limit}
             (problems,) = target.problem_sets(data, form)
-            rules = target.reward(problems, grader)
             candidates = sample_candidates(
                 target.checkpoint,
                 scorer,
                 problems,
                 target.sampling({"temperature": temperature, "max_new_tokens": max_new_tokens}),
                 num_samples=samples,
-                rules=choose_grader(rules) if isinstance(rules, str) else rules,
+                rules=target.reward(problems, grader),
                 seed=seed,
                 device=device,
             )

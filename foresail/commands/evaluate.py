@@ -12,12 +12,18 @@ from foresail.commands.options import (
     AnswerKey,
     Device,
     Examples,
+    Grader,
     Limit,
+    MaxNewTokens,
     PromptKey,
+    Seed,
     Stop,
+    Suffix,
     System,
+    Temperature,
     Thinking,
-    with_newlines,
+    ThinkingBudget,
+    TopP,
 )
 
 
@@ -32,27 +38,23 @@ def evaluate(
     samples: Annotated[
         int | None, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k; default: 8")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
-    top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    temperature: Temperature[float | None] = None,
+    top_p: TopP[float | None] = None,
+    max_new_tokens: MaxNewTokens[int | None] = None,
     stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Annotated[
-        str | None, typer.Option(help="text after every prompt", callback=with_newlines)
-    ] = None,
+    suffix: Suffix[str | None] = None,
     examples: Examples = None,
     limit: Limit = None,
     thinking: Annotated[
         Thinking | None,
         typer.Option(help="on, off or both: the chat template's switch; default: as the data says"),
     ] = None,
-    thinking_budget: Annotated[
-        int | None, typer.Option(min=0, help="close thinking after so many tokens")
-    ] = None,
-    grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
-    seed: Annotated[int, typer.Option()] = 0,
+    thinking_budget: ThinkingBudget = None,
+    grader: Grader[str | None] = None,
+    seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
 ) -> None:
@@ -64,7 +66,8 @@ def evaluate(
 
     from foresail.agents.build import open_episodes
     from foresail.check.grading import refuse_broken
-    from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
+    from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.evaluator import Evaluator
     from foresail.evaluation.results import figures_table
     from foresail.evaluation.target import find_target, in_modes
 
@@ -78,27 +81,37 @@ def evaluate(
     def folder_for(source: str) -> Path:
         return output or default_output("eval", target.checkpoint, source)
 
-    for problems, mode in measured:
-        base = folder_for(problems.source)
-        there = {one.label for one, _ in measured if folder_for(one.source) == base}
-        folder = base / problems.label if len(there) > 1 else base
-        folder = folder / mode.replace(" ", "-") if mode else folder
-        named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
-        replaced = (folder / "records.jsonl").exists()
-        with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
-            results = evaluate_checkpoint(
-                target.checkpoint,
+    rewards = [
+        target.reward(problems, grader) for problems, _ in measured
+    ]  # refused before the model is loaded
+    settings = target.sampling(asked)
+    with (
+        telling("nothing of it is kept"),
+        open_episodes(target.environment) as episodes,
+        Evaluator(
+            target.checkpoint,
+            max_new_tokens=settings.max_new_tokens,
+            device=device,
+            template_options=target.template_options,
+            episodes=episodes,
+            prompt_tokens=target.prompt_tokens,
+            try_grading=refuse_broken,
+        ) as evaluator,
+    ):
+        for (problems, mode), reward in zip(measured, rewards, strict=True):
+            base = folder_for(problems.source)
+            there = {one.label for one, _ in measured if folder_for(one.source) == base}
+            folder = base / problems.label if len(there) > 1 else base
+            folder = folder / mode.replace(" ", "-") if mode else folder
+            named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
+            replaced = (folder / "records.jsonl").exists()
+            results = evaluator.evaluate(
                 problems,
-                target.sampling(asked),
+                settings,
                 num_samples=target.num_samples(problems, samples),
                 output=folder,
-                grader=target.reward(problems, grader),
+                grader=reward,
                 seed=seed,
-                device=device,
-                template_options=target.template_options,
-                episodes=episodes,
-                prompt_tokens=target.prompt_tokens,
-                try_grading=refuse_broken,
             )
-        Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
-        print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
+            Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
+            print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))

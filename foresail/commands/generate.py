@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.commands.options import OneMode, Stop, System
+from foresail.commands.options import OneMode, Seed, Stop, System, ThinkingBudget
 
 
 def generate(
@@ -22,10 +22,8 @@ def generate(
     ] = None,
     stop: Stop = None,
     thinking: OneMode = None,
-    thinking_budget: Annotated[
-        int | None, typer.Option(min=0, help="close thinking after so many tokens")
-    ] = None,
-    seed: Annotated[int, typer.Option()] = 0,
+    thinking_budget: ThinkingBudget = None,
+    seed: Seed = 0,
 ) -> None:
     """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
     from foresail.evaluation.answers import AnsweringModel

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from foresail.commands.interruption import telling
-from foresail.commands.options import Device
+from foresail.commands.options import Device, Seed
 
 
 def long_context(
@@ -31,7 +31,7 @@ def long_context(
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="room for an answer; default: what a right one takes, and some")
     ] = None,
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for answers, figures and heat-map")] = None,
 ) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.commands.options import Seed
+
 if TYPE_CHECKING:
     from foresail.recipe.shape.model_shape import ModelShape
 
@@ -33,7 +35,7 @@ def add(
     checkpoint: Checkpoint,
     out: Out,
     layers: Annotated[int, typer.Option(min=1, help="MTP layers it shall have")] = 1,
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Add fresh MTP layers to a model without; then train them with mtp.train = "mtp"."""
     from foresail.train.checkpoints.extend_mtp import add as add_layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -35,6 +35,16 @@ Stop = Annotated[
     list[str] | None,
     typer.Option(help="text that ends an answer; may be given again", callback=each_with_newlines),
 ]
+T = TypeVar("T")  # a number, or None where a run's recipe knows better
+Temperature = Annotated[T, typer.Option(min=0.0)]
+TopP = Annotated[T, typer.Option(min=0.01, max=1.0)]
+MaxNewTokens = Annotated[T, typer.Option(min=1)]
+ThinkingBudget = Annotated[int | None, typer.Option(min=0, help="close thinking after so many tokens")]
+Suffix = Annotated[T, typer.Option(help="text after every prompt", callback=with_newlines)]
+Data = Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")]
+SamplesPerProblem = Annotated[int, typer.Option(min=1, help="samples per problem")]
+Grader = Annotated[T, typer.Option(help="math, exact, qa, code or file.py:function")]
+Seed = Annotated[int, typer.Option()]
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 PromptKey = Annotated[str | None, typer.Option(help="column of the prompt; default: the usual names")]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from foresail.data.mixtures.reader import Reader
-from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.best_of import Candidate, Candidates
-from foresail.evaluation.checkpoint import check_context, choose_engine, longest, open_checkpoint
-from foresail.evaluation.run import EVALUATION_STEP, Examiner, ignore
+from foresail.evaluation.evaluator import Evaluator
+from foresail.evaluation.run import EVALUATION_STEP, ignore
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.reward import MODEL, NO_GRADER, LearnedReward, Reward, Term
 from foresail.records import FAILURES, Group, Verdict
-from foresail.rewards.build import open_grading
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.trajectory import read_trajectory
-from foresail.rollout.build import build_fleet
 from foresail.rollout.groups import specify_groups
 from foresail.rollout.stream import sample_all, watched
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -46,29 +42,17 @@ def sample_candidates(
     advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> list[Candidates]:
     """`num_samples` for every problem, in the given order."""
-    model, tokenizer = open_checkpoint(policy, device=device, max_length=sampling.max_new_tokens)
-    prompted = encode_problems(Reader(tokenizer).load(problems), tokenizer, model.shape.max_context)
-    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
-    max_length = longest(prompted) + sampling.max_new_tokens
     reward = with_score(rules, reward_model)
-    with open_grading(reward, device=device) as grading:
-        examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=grading)
-        fleet = build_fleet(
-            model,
-            choose_engine(model, max_length, num_attempts=len(prompted) * num_samples),
-            parts.Rollout(),
-            max_length=max_length,
-            vocabulary=tokenizer.token_bytes() if sampling.reads_text else (),
-        )
+    with Evaluator(policy, max_new_tokens=sampling.max_new_tokens, device=device) as evaluator:
+        tokenizer = evaluator.tokenizer
+        prompted = evaluator.encode(problems, sampling.max_new_tokens)
         spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=EVALUATION_STEP)
-        judge = watched(examiner.judge, advance)
-        groups = sample_all(fleet, prompted, spec, judge, judge_group=examiner.judge_group)
-        found = {group.problem.id: to_candidates(group, tokenizer, reward) for group in groups}
-    return in_order(prompted, found)
-
-
-def in_order(problems: Sequence[PromptedProblem], found: dict[str, Candidates]) -> list[Candidates]:
-    return [found[entry.problem.id] for entry in problems]
+        attempts = len(prompted) * num_samples
+        with evaluator.at_work(prompted, sampling, reward, attempts=attempts) as (fleet, examiner):
+            judge = watched(examiner.judge, advance)
+            groups = sample_all(fleet, prompted, spec, judge, judge_group=examiner.judge_group)
+            candidates = {group.problem.id: to_candidates(group, tokenizer, reward) for group in groups}
+    return [candidates[entry.problem.id] for entry in prompted]
 
 
 def to_candidates(group: Group, tokenizer: Tokenizer, reward: Reward) -> Candidates:

@@ -1,126 +1,33 @@
-"""Evaluating a checkpoint on a set of problems, with every attempt kept on disk.
-
-    foresail eval CHECKPOINT --data FILE
-
-writes records.jsonl (one line per problem, all attempts with their texts) and summary.json.
+"""A checkpoint that is opened to answer: model and tokenizer, the engine that memory has room for, and the folder
+of what comes out (`evaluator.py` uses all of it).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from pydantic import ValidationError
 
-from foresail.data.mixtures.reader import Reader
-from foresail.data.problems.prompts import PromptedProblem, encode_problems
-from foresail.evaluation.results import ProblemResult, summarise, to_json
-from foresail.evaluation.run import Examiner, evaluate
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe.estimates.machine import main_memory
 from foresail.recipe.estimates.memory import pages_per_sample
-from foresail.recipe.reward_function import Function, check_function, name_of
+from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.reward import Reward
-from foresail.records import Problem
-from foresail.rewards.build import open_grading
-from foresail.rewards.grading import Grading
-from foresail.rollout.build import build_fleet
-from foresail.rollout.stream import Stream, StreamKind
-from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN_MEMORY = 8 << 30  # bytes assumed where the system does not say
 
 
-TryGrading = Callable[[Grading, Sequence[Problem], Reward, Tokenizer], None]
-
-
-class EpisodeSource(Protocol):
-    """What answers the model's turns (`agents.build.Episodes`, which this room does not know)."""
-
-    @property
-    def stop(self) -> tuple[str, ...]: ...
-
-    @property
-    def names_stops(self) -> bool: ...
-
-    def reader(self, tokenizer: Tokenizer) -> Reader: ...
-
-    def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind: ...
-
-
-def evaluate_checkpoint(
-    checkpoint: Path,
-    problems: parts.Problems,
-    sampling: parts.Sampling,
-    *,
-    num_samples: int,
-    output: Path,
-    grader: Function | Reward = "math",
-    seed: int = 0,
-    device: str = "auto",
-    dtype: str = "auto",
-    template_options: Mapping[str, Any] | None = None,
-    episodes: EpisodeSource | None = None,
-    prompt_tokens: int = 0,
-    try_grading: TryGrading = lambda *given: None,
-) -> list[ProblemResult]:
-    """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`.
-
-    `prompt_tokens`: room for prompts that a program writes itself. `try_grading` may refuse a grader before it is
-    needed (`check.grading.refuse_broken`, which this room does not know).
-    """
-    reward = grader if isinstance(grader, Reward) else choose_grader(grader)
-    model, tokenizer = open_checkpoint(
-        checkpoint,
-        device=device,
-        dtype=dtype,
-        max_length=sampling.max_new_tokens,
-        template_options=template_options,
-    )
-    reader, names_stops = Reader(tokenizer), False
-    if episodes is not None:
-        names_stops = episodes.names_stops
-        sampling = sampling.model_copy(update={"stop": (*sampling.stop, *episodes.stop)})
-        reader = episodes.reader(tokenizer)
-        tokenizer = reader.tokenizer
-    prompted = encode_problems(reader.load(problems), tokenizer, model.shape.max_context)
-    longest_prompt = max(longest(prompted), prompt_tokens)
-    check_context(longest_prompt, sampling.max_new_tokens, model.shape.max_context)
-    make_folder(output)  # before hours of work, not after
-    max_length = longest_prompt + sampling.max_new_tokens
-    engine = choose_engine(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
-    with open_grading(reward, prints=output / "reward.log", device=device) as grading:
-        try_grading(grading, [entry.problem for entry in prompted], reward, tokenizer)
-        results = evaluate(
-            build_fleet(
-                model,
-                engine,
-                parts.Rollout(),
-                max_length=max_length,
-                vocabulary=tokenizer.token_bytes() if sampling.reads_text or names_stops else (),
-            ),
-            prompted,
-            Examiner(tokenizer=tokenizer, reward=reward, grading=grading),
-            sampling=sampling,
-            num_samples=num_samples,
-            seed=seed,
-            stream=Stream if episodes is None else episodes.stream(tokenizer, max_length),
-        )
-    settings = {"checkpoint": str(checkpoint), "grader": name_of(reward.grader), "seed": seed}
-    settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}
-    write_results(output, results, settings)
-    return results
-
-
-def choose_grader(grader: Function) -> Reward:
+def choose_grader(grader: Function | Reward) -> Reward:
     """The settings of a grader by its name alone, or an error that says what is wrong with it."""
+    if isinstance(grader, Reward):
+        return grader
     try:
         reward = Reward(grader=grader)
     except ValidationError as error:
@@ -149,10 +56,6 @@ def open_checkpoint(
     choose_threads(model.shape.num_parameters)
     choose_library(model.dtype)
     return model, tokenizer
-
-
-def longest(problems: Sequence[PromptedProblem]) -> int:
-    return max(len(entry.ids) for entry in problems)
 
 
 def check_context(prompt: int, response: int, context: int) -> None:
@@ -188,15 +91,6 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"{folder} cannot be made: {error.strerror}; choose another output folder") from error
-
-
-def write_results(folder: Path, results: Sequence[ProblemResult], settings: Mapping[str, Any]) -> None:
-    write_text(
-        folder / "records.jsonl",
-        "".join(json.dumps(result, default=to_json, ensure_ascii=False) + "\n" for result in results),
-    )
-    summary = {**settings, **summarise(results)}
-    write_text(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
 def default_output(folder: str, checkpoint: Path, source: str) -> Path:

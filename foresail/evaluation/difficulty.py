@@ -3,9 +3,7 @@
     foresail data grade-difficulty CHECKPOINT --data FILE
 
 writes difficulty.jsonl, which a recipe joins to its problems as `data.difficulty`. Rates are kept as they come
-(measured.jsonl): the same command goes on where it was stopped or killed. Every sample's noise is keyed by seed,
-problem and sample, so what was sampled before or beside it changes nothing but the last bits of its logits, and
-with `batch_invariant` not even those.
+(`recorded_samples.py`): the same command goes on where it was stopped or killed.
 """
 
 from __future__ import annotations
@@ -17,23 +15,9 @@ from pathlib import Path
 from statistics import fmean
 
 from foresail.data.problems.difficulty import find_levels
-from foresail.data.problems.problems import load_problems
-from foresail.data.problems.prompts import PromptedProblem, encode_problems
-from foresail.evaluation.checkpoint import (
-    check_context,
-    choose_grader,
-    longest,
-    make_folder,
-    open_checkpoint,
-)
-from foresail.evaluation.judged_groups import judged_groups
-from foresail.evaluation.pass_rates import PassRates, digest, measure
-from foresail.model.decoder import Decoder
-from foresail.model.weights import checksum
+from foresail.evaluation.recorded_samples import ProblemRecord, record_samples
 from foresail.recipe.tables import parts
-from foresail.recipe.tables.reward import Reward
-from foresail.records import RunStopped, Verdict
-from foresail.rollout.groups import GroupSpec, specify_groups
+from foresail.records import Group
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -52,6 +36,13 @@ class GradedProblem:
     level: int | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredProblem(ProblemRecord):
+    """A line of measured.jsonl."""
+
+    mean_length: float  # tokens, over all samples
+
+
 def grade_difficulty(
     checkpoint: Path,
     problems: parts.Problems,
@@ -66,74 +57,42 @@ def grade_difficulty(
     note: Callable[[str], None] = print,
 ) -> list[GradedProblem]:
     """Every problem in the data's order; what `output` holds already is not sampled again."""
-    reward = choose_grader(grader)
-    model, tokenizer = open_checkpoint(checkpoint, device=device, max_length=sampling.max_new_tokens)
-    prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
-    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
-    make_folder(output)
-    settings = {"weights": f"{checksum(model):016x}", "samples": num_samples, "seed": seed, "grader": grader}
-    unset = {"thinking_budget", "thinking_end"} if sampling.thinking_budget is None else set()
-    settings |= sampling.model_dump(mode="json", exclude=unset)  # as it is read back
-    rates = PassRates(output, settings)
-    missing = [entry for entry in prompted if rates.of(entry) is None]
-    if len(missing) < len(prompted):
-        note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
-    if missing:
-        group_spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=DIFFICULTY_STEP)
-        measure_all(
-            model, tokenizer, missing, group_spec, reward, rates, batch_invariant=batch_invariant, note=note
-        )
-    graded = to_levels(prompted, rates)
+    measured = record_samples(
+        checkpoint,
+        problems,
+        sampling,
+        file=output / "measured.jsonl",
+        kind=MeasuredProblem,
+        describe=describe_lengths,
+        step=DIFFICULTY_STEP,
+        num_samples=num_samples,
+        grader=grader,
+        seed=seed,
+        device=device,
+        batch_invariant=batch_invariant,
+        note=note,
+    )
+    graded = to_levels([record for _, record in measured])
     write_text(output / "difficulty.jsonl", "".join(json.dumps(vars(line)) + "\n" for line in graded))
     return graded
 
 
-def measure_all(
-    model: Decoder,
-    tokenizer: Tokenizer,
-    problems: Sequence[PromptedProblem],
-    group_spec: GroupSpec,
-    reward: Reward,
-    rates: PassRates,
-    *,
-    batch_invariant: bool,
-    note: Callable[[str], None],
-) -> None:
-    """Many groups under way at once, as in an evaluation; each is written down as its last verdict comes.
-
-    A problem of which no verdict held is not: the next call tries it again.
-    """
-    prompts = {entry.problem.id: digest(entry) for entry in problems}
-    failed: list[Verdict] = []
-    groups = judged_groups(model, tokenizer, problems, group_spec, reward, batch_invariant=batch_invariant)
-    for done, group in enumerate(groups, start=1):
-        rate = measure(group, prompts[group.problem.id])
-        if rate.judged:
-            rates.add(rate)
-        else:
-            failed.append(group.verdicts[0])
-        if done % max(1, len(problems) // 20) == 0:
-            note(f"{done} of {len(problems)} problems")
-    if len(failed) == len(problems):
-        raise RunStopped(
-            f"no verdict of {len(problems)} problems held; the first: {failed[0].status}: {failed[0].detail}. Mend "
-            "the grader or the problems, and call again"
-        )
+def describe_lengths(group: Group, tokenizer: Tokenizer) -> dict[str, float]:
+    return {"mean_length": fmean(sample.num_response_tokens for sample in group.samples)}
 
 
-def to_levels(problems: Sequence[PromptedProblem], rates: PassRates) -> list[GradedProblem]:
-    found = [rates.of(entry) for entry in problems]
-    levels = find_levels([rate.value if rate else None for rate in found])
+def to_levels(measured: Sequence[MeasuredProblem]) -> list[GradedProblem]:
+    levels = find_levels([record.pass_rate for record in measured])
     return [
         GradedProblem(
-            id=entry.problem.id,
-            pass_rate=rate.value if rate else None,
-            right=rate.right if rate else 0,
-            judged=rate.judged if rate else 0,
-            mean_length=rate.mean_length if rate else None,
+            id=record.id,
+            pass_rate=record.pass_rate,
+            right=record.right,
+            judged=record.judged,
+            mean_length=record.mean_length if record.judged else None,
             level=level,
         )
-        for entry, rate, level in zip(problems, found, levels, strict=True)
+        for record, level in zip(measured, levels, strict=True)
     ]
 
 

@@ -6,9 +6,11 @@ counted beside them. An unparsable answer is the model's own doing and counts as
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -17,6 +19,7 @@ from rich.table import Table
 from foresail.evaluation.interval import confidence_interval, unbounded_interval
 from foresail.evaluation.metrics import majority_at_k, pass_at_k
 from foresail.records import FAILURES, Status
+from foresail.runlog.atomic import write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +181,15 @@ def subset_sizes(samples: int) -> list[int]:
     """The k of pass@k, by doubling up to all of them: subset_sizes(6) -> [1, 2, 4, 6]."""
     doubled = [1 << exponent for exponent in range(samples.bit_length())]
     return doubled if samples in (0, *doubled) else [*doubled, samples]
+
+
+def write_results(folder: Path, results: Sequence[ProblemResult], settings: Mapping[str, Any]) -> None:
+    write_text(
+        folder / "records.jsonl",
+        "".join(json.dumps(result, default=to_json, ensure_ascii=False) + "\n" for result in results),
+    )
+    summary = {**settings, **summarise(results)}
+    write_text(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
 def figures_table(results: Sequence[ProblemResult], mode: str = "") -> Table:

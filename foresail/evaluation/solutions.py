@@ -3,7 +3,7 @@
     foresail data sample-solutions CHECKPOINT --data FILE
 
 writes solutions.jsonl, which `foresail sft` reads as it is. Right solutions are kept as they come (sampled.jsonl):
-the same command goes on where it was stopped or killed, and writes the same file.
+the same command goes on where it was stopped or killed, and writes the same file (`recorded_samples.py`).
 """
 
 from __future__ import annotations
@@ -11,44 +11,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.data.problems.problems import load_problems
-from foresail.data.problems.prompts import PromptedProblem, encode_problems
-from foresail.evaluation.checkpoint import check_context, choose_grader, longest, make_folder, open_checkpoint
-from foresail.evaluation.judged_groups import judged_groups
-from foresail.evaluation.pass_rates import check_settings, digest
-from foresail.model.weights import checksum
+from foresail.data.problems.prompts import PromptedProblem
+from foresail.evaluation.recorded_samples import ProblemRecord, record_samples
 from foresail.recipe.tables import parts
-from foresail.records import FAILURES, Group, Message
+from foresail.records import Group, Message
 from foresail.rewards.trajectory import read_trajectory
-from foresail.rollout.groups import specify_groups
 from foresail.runlog.atomic import write_text
-from foresail.runlog.jsonl_log import JsonlLog
 from foresail.tokenizer.tokenizer import Tokenizer
 
 SOLUTION_STEP = -3  # a stream of noise apart from training (1, 2, …), evaluation (-1) and difficulty (-2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolvedProblem:
+class SolvedProblem(ProblemRecord):
     """A line of sampled.jsonl: how a problem went, and its right solutions in the order of sampling.
 
-    `cut` solutions said the right answer and ended at the limit: nothing to imitate. `prompt` is a digest.
+    `cut` solutions said the right answer and ended at the limit: nothing to imitate.
     """
 
-    id: str
-    prompt: str
-    judged: int
-    right: int
     cut: int
     solutions: list[str]
-
-    @property
-    def pass_rate(self) -> float:
-        return self.right / max(1, self.judged)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,66 +59,37 @@ def sample_solutions(
     note: Callable[[str], None] = print,
 ) -> Solutions:
     """Of every problem at most so many different right solutions, in the data's order."""
-    reward = choose_grader(grader)
-    model, tokenizer = open_checkpoint(checkpoint, device=device, max_length=sampling.max_new_tokens)
-    prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
-    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
-    make_folder(output)
-    settings = {"weights": f"{checksum(model):016x}", "samples": num_samples, "seed": seed, "grader": grader}
-    check_settings(output / "settings.json", settings | sampling.model_dump(mode="json"))
-    log = JsonlLog(output / "sampled.jsonl")
-    solved = {(found.id, found.prompt): found for found in read_solved(log.path)}
-    missing = [entry for entry in prompted if key_of(entry) not in solved]
-    if len(missing) < len(prompted):
-        note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are sampled already")
-    if missing:
-        spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=SOLUTION_STEP)
-        prompts = {entry.problem.id: digest(entry) for entry in missing}
-        groups = judged_groups(model, tokenizer, missing, spec, reward, batch_invariant=False)
-        for done, group in enumerate(groups, start=1):
-            found = read_solutions(group, prompts[group.problem.id], tokenizer)
-            if found.judged:  # else the next call tries it again
-                log.append([asdict(found)])
-            solved[found.id, found.prompt] = found
-            if done % max(1, len(missing) // 20) == 0:
-                note(f"{done} of {len(missing)} problems")
-    chosen = choose_solutions([(entry, solved[key_of(entry)]) for entry in prompted], num_samples, most)
+    solved = record_samples(
+        checkpoint,
+        problems,
+        sampling,
+        file=output / "sampled.jsonl",
+        kind=SolvedProblem,
+        describe=read_solutions,
+        step=SOLUTION_STEP,
+        num_samples=num_samples,
+        grader=grader,
+        seed=seed,
+        device=device,
+        note=note,
+    )
+    chosen = choose_solutions(solved, num_samples, most)
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in chosen.rows)
     write_text(output / "solutions.jsonl", lines)
     return chosen
 
 
-def read_solved(path: Path) -> list[SolvedProblem]:
-    lines = (
-        path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    )  # the rest was not written to its end
-    try:
-        return [SolvedProblem(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{path} holds lines that are no sampled problems ({error}); remove it to sample anew"
-        ) from None
-
-
-def key_of(entry: PromptedProblem) -> tuple[str, str]:
-    return entry.problem.id, digest(entry)
-
-
-def read_solutions(group: Group, prompt: str, tokenizer: Tokenizer) -> SolvedProblem:
+def read_solutions(group: Group, tokenizer: Tokenizer) -> dict[str, Any]:
     right = [
         sample
         for sample, verdict in zip(group.samples, group.verdicts, strict=True)
         if verdict.status == "correct"
     ]
     ended = [sample for sample in right if sample.finish == "stop"]
-    return SolvedProblem(
-        id=group.problem.id,
-        prompt=prompt,
-        judged=sum(verdict.status not in FAILURES for verdict in group.verdicts),
-        right=len(right),
-        cut=len(right) - len(ended),
-        solutions=[read_trajectory(tokenizer, sample).response for sample in ended],
-    )
+    return {
+        "cut": len(right) - len(ended),
+        "solutions": [read_trajectory(tokenizer, sample).response for sample in ended],
+    }
 
 
 def choose_solutions(
@@ -141,24 +98,24 @@ def choose_solutions(
     """Each text once, and of a problem the first `most`."""
     counts: Counter[str] = Counter(problems=len(solved), samples=len(solved) * num_samples)
     rows = []
-    for entry, found in solved:
-        different = [*first_of_each(found.solutions)]
-        kept = different[:most]
-        counts["failed"] += num_samples - found.judged
-        counts["right"] += found.right
-        counts["cut"] += found.cut
-        counts["duplicates"] += len(found.solutions) - len(different)
-        counts["over"] += len(different) - len(kept)
-        counts["kept"] += len(kept)
-        counts["unsolved"] += not kept
+    for entry, record in solved:
+        different = [*first_of_each(record.solutions)]
+        chosen = different[:most]
+        counts["failed"] += num_samples - record.judged
+        counts["right"] += record.right
+        counts["cut"] += record.cut
+        counts["duplicates"] += len(record.solutions) - len(different)
+        counts["over"] += len(different) - len(chosen)
+        counts["kept"] += len(chosen)
+        counts["unsolved"] += not chosen
         rows += [
             {
                 "messages": [*map(to_asked, entry.problem.prompt), {"role": "assistant", "content": text}],
-                "id": found.id,
-                "problem": found.id,
-                "pass_rate": round(found.pass_rate, 4),
+                "id": record.id,
+                "problem": record.id,
+                "pass_rate": round(record.pass_rate or 0.0, 4),
             }
-            for text in kept
+            for text in chosen
         ]
     return Solutions(rows=rows, counts=dict(counts))
 
@@ -179,8 +136,8 @@ def first_of_each(texts: Iterable[str]) -> Iterator[str]:
             yield text
 
 
-def describe_solutions(found: Solutions) -> list[str]:
-    counts = found.counts
+def describe_solutions(solutions: Solutions) -> list[str]:
+    counts = solutions.counts
     lines = [
         f"{counts['problems']:,} problems, {counts['samples']:,} samples, {counts['right']:,} right "
         f"({100 * counts['right'] / max(1, counts['samples']):.1f} %)",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.evaluation.checkpoint import choose_grader
 from foresail.recipe.checkpoint_path import trained_checkpoint
 from foresail.recipe.hub import fetch
 from foresail.recipe.reading.load import load_recipe
@@ -52,10 +53,10 @@ class Target:
         usual = parts.Sampling() if self.recipe is None else self.recipe.sampling
         return parts.Sampling(**(usual.model_dump() | changed))
 
-    def reward(self, problems: parts.Problems, grader: str | None) -> Reward | str:
+    def reward(self, problems: parts.Problems, grader: str | None) -> Reward:
         """The grader that was asked for, else the one that the run has for these problems."""
         if grader is not None or self.recipe is None:
-            return grader or "math"
+            return choose_grader(grader or "math")
         return reward_for(problems, self.recipe.reward)
 
     @property

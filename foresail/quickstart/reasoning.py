@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.recipe.reading.out_of_memory import explaining_memory
 from foresail.recipe.reading.run_folder import check_folder

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from foresail.recipe.function_source import fingerprint_in_file
+from foresail.user_code import split_name, user_code_file
 
 Shape = Literal["verl", "trl", "openrlhf", "areal", "plain"]
 Function = str | Callable[..., Any]  # by its name, or itself
@@ -74,10 +74,9 @@ def can_travel(function: Function) -> bool:
 
 def file_of(function: Function) -> Path | None:
     """The file that a named function stands in; None where no file has it."""
-    place, _ = split_name(name_of(function))
-    if place == IN_PROGRAM:
+    if given_by_program(function):
         return None
-    file = Path(place) if is_file(place) else find_module(place)
+    file = user_code_file(name_of(function))
     return file if file is not None and file.is_file() else None
 
 
@@ -91,7 +90,7 @@ def fingerprint_of_named(grader: str) -> str | None:
     place, function = split_name(grader)
     if not place or place == IN_PROGRAM:
         return None
-    file = Path(place) if is_file(place) else find_module(place)
+    file = user_code_file(grader)
     return None if file is None else fingerprint_in_file(file, function)
 
 
@@ -117,24 +116,13 @@ def explain_shapes(name: str, names: Collection[str]) -> str:
     return f"{has}; rename its parameters to one of these. {shapes}"
 
 
-def split_name(grader: str) -> tuple[str, str]:
-    """split_name("my/rewards.py:score") -> ("my/rewards.py", "score")."""
-    place, _, function = grader.rpartition(":")
-    return place, function
-
-
-def is_file(place: str) -> bool:
-    """Whether a file is meant, not a module: by its ending, or by a path's slash."""
-    return place.endswith(".py") or "/" in place
-
-
 def check_function(key: str, grader: str) -> Iterator[str]:
     """Refusals: no such file, module or function, text that is not Python, or an unknown shape."""
     place, function = split_name(grader)
     if place == IN_PROGRAM:
         yield f"{key}: {how_to_give({key: grader})}"
         return
-    file = Path(place) if is_file(place) else find_module(place)
+    file = user_code_file(grader)
     if file is None:
         yield f"{key} {grader}: there is no module {place} here; check its name, or name a file: a.py:{function}"
         return
@@ -179,16 +167,3 @@ def bound_names(node: ast.stmt) -> Iterator[str]:
             yield inner.asname or inner.name
         elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield inner.name
-
-
-def find_module(name: str) -> Path | None:
-    """Where a module's text is, without importing it; packages around it are imported on the way."""
-    local = Path(*name.split("."))
-    for file in (local.with_suffix(".py"), local / "__init__.py"):
-        if file.is_file():
-            return file
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError):
-        return None
-    return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None

@@ -15,10 +15,7 @@ None means that the function does not apply (`ungradable`). An error, or anythin
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import inspect
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,14 +29,13 @@ from foresail.recipe.reward_function import (
     Shape,
     explain_shapes,
     first_of,
-    is_file,
     recognise,
-    split_name,
 )
 from foresail.records import Message, Problem, Sample, Trajectory, Verdict, single_turn
 from foresail.rewards.grading import GraderTraits, Pair, RequiredColumns
 from foresail.rewards.returned_rewards import Logged, split_batch, to_verdict
 from foresail.rewards.trajectory import turn_spans
+from foresail.user_code import load_user_code, split_name
 
 BATCHED: frozenset[Shape] = frozenset({"trl", "openrlhf"})
 EXAMPLE = Problem(id="example", prompt=(Message(role="user", content="?"),), answer="!")
@@ -245,12 +241,11 @@ def add_ids(problem: Problem, sample: Sample) -> Problem:
 @cache
 def load_call(name: str) -> RewardCall:
     """load_call("my_rewards.py:score"), once a process; a ValueError names what is not as it should be."""
-    place, function = split_name(name)
-    module = load_file(Path(place)) if is_file(place) else load_module(place)
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise ValueError(f"there is no function {function} in {place}")
-    return make_call(function, found)
+    place, function_name = split_name(name)
+    function = load_user_code(name)
+    if not callable(function):
+        raise ValueError(f"there is no function {function_name} in {place}")
+    return make_call(function_name, function)
 
 
 def make_call(name: str, function: Callable[..., Any]) -> RewardCall:
@@ -268,31 +263,6 @@ def make_call(name: str, function: Callable[..., Any]) -> RewardCall:
         required=frozenset(entry.name for entry in named if entry.default is entry.empty),
         takes_any=any(entry.kind is entry.VAR_KEYWORD for entry in parameters),
     )
-
-
-@cache
-def load_file(path: Path) -> Any:
-    """A file as a module, once for all its functions; those beside it can be imported from it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"the file {path} does not exist (looked in {Path.cwd()}); check the path")
-    look_in(path.parent.resolve())
-    name = f"reward_function_{path.stem}"  # a file math.py must not take the place of Python's own
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def load_module(name: str) -> Any:
-    """An installed module, or one that lies where the command runs."""
-    look_in(Path.cwd())
-    return importlib.import_module(name)
-
-
-def look_in(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))  # last: what is installed comes first
 
 
 # Functions that are async.

@@ -32,8 +32,8 @@ from foresail.actors import (
     send_order,
     start_actor,
 )
+from foresail.ray_cluster import this_node
 from foresail.recipe.estimates.placement import grader_room
-from foresail.recipe.estimates.ray_cluster import this_node
 from foresail.recipe.tables.cluster import Cluster
 from foresail.rewards.grading import Grader
 from foresail.rewards.hosted_grading import HostedGrading, Task

@@ -9,10 +9,10 @@ from typing import Any
 
 from foresail.engine.build import build_engine, engine_options
 from foresail.model.decoder import Decoder
+from foresail.ray_cluster import this_node
 from foresail.recipe.estimates.engines import engine_refusals, engine_share, num_shares
 from foresail.recipe.estimates.memory import Device
 from foresail.recipe.estimates.placement import worker_gpus
-from foresail.recipe.estimates.ray_cluster import this_node
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster, on_ray, transport_of
 from foresail.rollout.drafts.compiled import numba

@@ -25,7 +25,7 @@ import numpy as np
 class MeasuredStep(NamedTuple):
     """A step of `batch` rows, each with a draft of so many tokens and so many tokens cached.
 
-    The table is the file that `benchmarks/engine_gpu.py --drafts` writes:
+    The table is the file that `benchmarks/engine/engine_gpu.py --drafts` writes:
     {"columns": ["batch", "draft_length", "context", "milliseconds"], "7B": [[256, 0, 521, 8.99], …], …}
     """
 
@@ -49,7 +49,7 @@ def read_step_table(path: Path, shape: str) -> list[MeasuredStep]:
         )
         raise ValueError(
             f'{path} has no table of {", ".join(MeasuredStep._fields)} for "{shape}", only for '
-            f"{known or 'nothing'}; choose another, or measure it with benchmarks/engine_gpu.py --drafts"
+            f"{known or 'nothing'}; choose another, or measure it with benchmarks/engine/engine_gpu.py --drafts"
         )
     return [MeasuredStep(*row) for row in table[shape]]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from gpu_clock import Ceilings
 from gpu_loads import (
     LOADS,
-    SHAPES,
-    Ceilings,
     Load,
     attention_flops,
     block_weights,
@@ -20,6 +19,7 @@ from gpu_loads import (
     step_flops,
 )
 from gpu_peer import PeerTime
+from shapes import SHAPES
 
 from foresail.recipe.shape.model_shape import ModelShape
 

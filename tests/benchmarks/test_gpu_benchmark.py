@@ -13,8 +13,9 @@ import gpu_rival
 import pytest
 import torch
 from gpu_check import check_logprobs, check_tokens, float32_copy, spread_out
-from gpu_loads import LOADS, SHAPES, Load, draw_requests, even
+from gpu_loads import LOADS, Load, draw_requests, even
 from gpu_rival import STORED, measure_rival, run_loads
+from shapes import SHAPES
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion

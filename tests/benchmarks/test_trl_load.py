@@ -6,13 +6,13 @@ import runpy
 from dataclasses import replace
 from pathlib import Path
 
+import losses
 import pytest
 import torch
-from beside_trl import losses
-from beside_trl.load import prepare
-from beside_trl.plots import draw_race
-from beside_trl.race import curve, time_to
-from beside_trl.speed import LOADS, smaller
+from load import prepare
+from plots import draw_race
+from race import curve, time_to
+from speed import LOADS, smaller
 
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights
@@ -54,7 +54,7 @@ def test_every_id_has_a_text_of_its_own(tmp_path: Path) -> None:
 
 
 def test_rewards_read_text_and_messages_alike() -> None:
-    rewards = runpy.run_path(str(BENCHMARKS / "beside_trl" / "reward.py"))
+    rewards = runpy.run_path(str(BENCHMARKS / "beside_trl" / "reward_functions.py"))
     texts = [r"<think>1 +3=4</think>\boxed{4}", r"\boxed{4} or \boxed{5}", "4"]
     messages = [[{"role": "assistant", "content": text}] for text in texts]
     for completions in (texts, messages):

@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pairs
 import pytest
-from beside_trl import pairs, sft
-from beside_trl.load import arithmetic_tokenizer
-from beside_trl.process import run_steps
-from beside_trl.sft_ours import GivenRows, read_rows
-from beside_trl.turns import Turns
+import sft
+from load import arithmetic_tokenizer
+from process import run_steps
+from sft_ours import GivenRows, read_rows
+from turns import Turns
 
 from foresail.data.mixtures.mixture import mix_conversations
 from foresail.recipe.reading.load import load_recipe

@@ -1,4 +1,4 @@
-"""A small run of `benchmarks/verifier_attack.py`: no wrong answer passes, and its oracle knows what is wrong."""
+"""A small run of `verifier_attack.py`: no wrong answer passes, and its oracle knows what is wrong."""
 
 import random
 

@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(folder / "test.jsonl", gsm8k[:20])
     get("gsm8k", folder / "data", folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
+        patch.syspath_prepend(ROOT / "benchmarks/proofs")
         from gsm8k_conversations import write_conversations
     data = folder / "data"
     write_conversations(data / "gsm8k/train.jsonl", data / "gsm8k/conversations.jsonl")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from ahead_of_the_host import run_ahead
+from mtp_models import MTP_MODELS, mtp_model
 from small_engines import (
     SHAPES,
     Completion,
@@ -30,15 +31,6 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import logits
-
-
-def model_with(layers: int, name: str = "qwen3") -> Decoder:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SHAPES, "with mtp", {**SHAPES[name], "mtp": layers})
-        return small_model("with mtp")
-
-
-MODELS = {layers: model_with(layers) for layers in (1, 2, 3)}
 
 
 def run(
@@ -89,7 +81,7 @@ def run(
 )
 def test_tokens_are_those_of_plain_decoding(layers: int, engine_options: dict, options: dict) -> None:
     """Greedy and drawn, prompts shared and cut, rows preempted, chunks, drafts from several sources."""
-    model, requests = MODELS[layers], mixed_requests()[9:]
+    model, requests = MTP_MODELS[layers], mixed_requests()[9:]
     expected = finish_all(small_engine(model, **engine_options), requests)
     engine = small_engine(model, mtp=True, **engine_options)
     found, _ = run(engine, requests, **options)
@@ -109,7 +101,7 @@ def test_tokens_are_those_of_plain_decoding(layers: int, engine_options: dict, o
 )
 def test_drafts_that_are_not_read_change_no_token(layers: int, engine_options: dict, options: dict) -> None:
     """While the device is a step ahead of a host that does not know how far rows got; the last one also without."""
-    model, requests = MODELS[layers], mixed_requests()[16:]
+    model, requests = MTP_MODELS[layers], mixed_requests()[16:]
     expected = finish_all(small_engine(model), requests)
     engines = [run_ahead(small_engine(model, mtp=True, **engine_options))]
     engines += [small_engine(model, mtp=True, **engine_options)] if layers == 2 else []
@@ -119,7 +111,7 @@ def test_drafts_that_are_not_read_change_no_token(layers: int, engine_options: d
 
 
 def test_turns_that_come_back_with_longer_prompts_and_parked_rows_go_on() -> None:
-    model = MODELS[3]
+    model = MTP_MODELS[3]
     engine, plain = (small_engine(model, mtp=mtp) for mtp in (True, False))
     first = [ask("a", random_prompt(6), max_new_tokens=8, stop_ids=())]
     expected, found = finish_all(plain, first), run(engine, first)[0]
@@ -171,7 +163,7 @@ def reference_drafts(model: Decoder, request: Request, context: tuple[int, ...])
 @pytest.mark.parametrize("checked", [True, False])
 def test_layers_say_what_they_say_in_one_pass_over_the_text(layers: int, prompt: int, checked: bool) -> None:
     """Whether drafts were checked or only thought of, accepted or not: keys are those of the tokens that stand."""
-    model = MODELS[layers]
+    model = MTP_MODELS[layers]
     engine = small_engine(model, mtp=True, max_running=4)
     requests = [
         ask("hot", random_prompt(prompt), temperature=1.5, stop_ids=()),
@@ -201,7 +193,7 @@ def test_layers_say_what_they_say_in_one_pass_over_the_text(layers: int, prompt:
 
 
 def test_layers_that_were_not_asked_for_a_while_are_in_step_when_they_are() -> None:
-    model, request = MODELS[3], ask("row", random_prompt(1), stop_ids=())
+    model, request = MTP_MODELS[3], ask("row", random_prompt(1), stop_ids=())
     engine = small_engine(model, mtp=True)
     engine.add(request)
     for _ in range(7):
@@ -226,7 +218,7 @@ def test_right_drafts_save_steps() -> None:
 @torch.no_grad()
 def copying_model() -> Decoder:
     """Blocks add nothing, and an MTP layer's state is its token: each layer says what the decoder says next."""
-    model = model_with(3, "llama")
+    model = mtp_model(3, "llama")
     for block in (*model.blocks, *(layer.block for layer in model.mtp)):
         block.attention.out.weight.zero_()
         block.mlp.down.weight.zero_()
@@ -255,7 +247,7 @@ def test_a_model_without_layers_is_refused() -> None:
 
 def test_an_engine_without_drafts_keeps_no_keys_of_them() -> None:
     with_them, without = (
-        small_engine(MODELS[3], mtp=mtp).runner.cache.keys.shape[0] for mtp in (True, False)
+        small_engine(MTP_MODELS[3], mtp=mtp).runner.cache.keys.shape[0] for mtp in (True, False)
     )
     assert (with_them, without) == (5, 2)
 

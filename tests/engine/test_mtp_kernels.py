@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 import triton_interpreter  # noqa: F401
+from mtp_models import MTP_MODELS
 from small_engines import Engine, finish_all, mixed_requests, small_engine
-from test_mtp_drafts import MODELS
 from torch import Tensor
 
 from foresail.engine.advance import DrawnTokens
@@ -69,7 +69,7 @@ class FixedSizes(CpuRunner):
 @pytest.mark.parametrize(("layers", "most_steps"), [(1, 3), (3, 7)])
 def test_sizes_known_beforehand_give_the_same_drafts(layers: int, most_steps: int) -> None:
     """Of rows whose drafts stand in every other step, so that one draws several tokens and another one."""
-    model, requests = MODELS[layers], mixed_requests()[19:]
+    model, requests = MTP_MODELS[layers], mixed_requests()[19:]
     truth = finish_all(small_engine(model), requests)
     asked, fixed = (small_engine(model, mtp=True, max_running=5) for _ in range(2))
     fixed.runner = fixed.admission.runner = fixed.slots.runner = FixedSizes(fixed)

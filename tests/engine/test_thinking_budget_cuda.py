@@ -6,8 +6,9 @@ import random
 
 import pytest
 import torch
-from small_engines import SHAPES, assert_same, finish_all, small_engine, small_model
-from test_thinking_budget import check_forced, random_cases, reference, run
+from mtp_models import mtp_model
+from small_engines import assert_same, finish_all, small_engine, small_model
+from thinking_cases import check_forced, random_cases, reference, run
 
 pytestmark = [
     pytest.mark.gpu,
@@ -18,9 +19,7 @@ FLOAT32_TOLERANCE = 1e-3
 
 @pytest.fixture(scope="module")
 def model():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SHAPES, "with mtp", {**SHAPES["qwen3"], "mtp": 2})
-        return small_model("with mtp", device="cuda")
+    return mtp_model(2, device="cuda")
 
 
 @pytest.mark.parametrize("mtp", [False, True])

@@ -15,6 +15,7 @@ from foresail.api.result import Result
 from foresail.evaluation.target import NUM_SAMPLES, find_target, in_modes
 from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.tables.parts import Model
+from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import HeldOut, ProblemSource
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def test_what_is_asked_counts_more(run: Path) -> None:
     assert [entry.limit for entry in target.problem_sets(None, {"limit": 1})] == [1, 1]
     (other,) = target.problem_sets("own.jsonl", {"prompt_key": "q"})
     assert (other.source, other.prompt_key, other.limit, other.name) == ("own.jsonl", "q", None, None)
-    assert target.reward(other, "exact") == "exact"
+    assert target.reward(other, "exact") == Reward(grader="exact")
     assert target.num_samples(other, 0) == 0
 
 
@@ -85,7 +86,7 @@ def test_a_checkpoint_alone(tiny_checkpoint: Path) -> None:
     assert (target.checkpoint, target.recipe, target.reward(HeldOut(source="x"), None)) == (
         tiny_checkpoint,
         None,
-        "math",
+        Reward(grader="math"),
     )
     with pytest.raises(ValueError, match="name some with --data"):
         target.problem_sets(None, {})

@@ -1,6 +1,6 @@
 """Texts meant to hang, overflow or break a grader: at most 100,000 characters each with a box, by name.
 
-The tests ask only for a verdict on each; `benchmarks/math_verifier.py` measures what it costs.
+The tests ask only for a verdict on each; `benchmarks/verifier/math_verifier.py` measures what it costs.
 """
 
 from random import Random

@@ -133,7 +133,7 @@ def test_shared_rows_are_right(name: str):
 
 
 def test_shared_rows_of_math_verify_are_right():
-    named = json.loads((ROOT / "benchmarks/mathverify_mislabelled.json").read_text())
+    named = json.loads((ROOT / "benchmarks/verifier/mathverify_mislabelled.json").read_text())
     mislabelled = {row["index"] for row in named["rows"]}
     rows = [row for index, row in enumerate(shared_rows("mathverify_cases")) if index not in mislabelled]
     assert len(rows) >= 255

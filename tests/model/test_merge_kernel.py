@@ -30,7 +30,7 @@ for head_dim in (32, 64, 128):
 
 def test_all_warps_have_read_the_sums_before_one_writes_them() -> None:
     """By the code that Triton makes of it, for which no GPU is needed. Without the barrier one pass in two hundred
-    gave other logits on a busy card (benchmarks/repeated_pass.py)."""
+    gave other logits on a busy card (benchmarks/training/repeated_pass.py)."""
     environment = os.environ | {"TRITON_INTERPRET": "0"}
     made = subprocess.run(
         [sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=False

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from ahead_of_the_host import run_ahead
-from test_speculation import AlwaysDraft, SometimesDraft, drafting, finish
+from drafting_fleets import AlwaysDraft, SometimesDraft, drafting, finish
 from tiny_rollouts import small_engine, small_model, whole_requests
 
 from foresail.engine.drafts import MAX_DRAFT, Drafts

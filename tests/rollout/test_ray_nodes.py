@@ -20,11 +20,11 @@ if find_spec("ray") is None:
 os.environ.setdefault("RAY_AUTH_MODE", "token")  # before Ray is loaded; `make test-ray` does it too
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
-from test_ray_instance import PATIENCE, SETTINGS, draw, drawn_here
+from ray_fleets import PATIENCE, SETTINGS, draw, drawn_here
 from tiny_rollouts import MAX_TOKENS, small_model
 
-from foresail.recipe.estimates.placement import placement_refusals
-from foresail.recipe.estimates.ray_cluster import PACKAGES, Room, environment, open_cluster
+from foresail.ray_cluster import PACKAGES, cluster_refusals, environment, open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.build import build_fleet
@@ -43,8 +43,8 @@ def nodes() -> Iterator[Any]:
 
 def test_engines_on_other_nodes_are_replaced_when_their_node_goes(nodes: Any, tmp_path: Path) -> None:
     settings = Cluster(kind="ray", address=nodes.address, placement="separate")
-    assert [*placement_refusals(settings, Rollout(workers=2), "cpu")] == []
-    (said,) = placement_refusals(settings, Rollout(workers=3), "cpu")
+    assert [*cluster_refusals(settings, Rollout(workers=2), "cpu")] == []
+    (said,) = cluster_refusals(settings, Rollout(workers=3), "cpu")
     assert "3 rollout workers need 3 CPUs and the cluster has 2; set rollout.workers = 2" in said
     model = small_model()
     with open_cluster(settings, Room(cpus=0, gpus=0)):

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import random
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from ahead_of_the_host import run_ahead
+from drafting_fleets import MODEL, AlwaysDraft, SometimesDraft, drafting, finish
 from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
 from foresail.engine.request import Completion, Request
 from foresail.engine.slots import Slots
-from foresail.model.decoder import Decoder
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.listening import MOST_KEPT
-from foresail.rollout.drafts.pacing import PLAIN, TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
+from foresail.rollout.drafts.pacing import TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.kv_pool import KVPool
@@ -27,44 +25,6 @@ from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.policies import build_policy
-
-MODEL = small_model()
-
-
-class AlwaysDraft(Pacing):
-    def lengths(self, num_high, num_low, context):
-        return Lengths(6, 3)
-
-
-class SometimesDraft(Pacing):
-    """Changes its mind at random, so that plain steps are under way when drafts are asked for."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.numbers = random.Random(seed)
-
-    def lengths(self, num_high, num_low, context):
-        return Lengths(*self.numbers.choices(range(7), k=2)) if self.numbers.random() < 0.6 else PLAIN
-
-
-def drafting(name: str, pacing: Pacing, model: Decoder = MODEL, **options: Any) -> DraftingInstance:
-    instance = DraftingInstance(name, small_engine(model, **options))
-    instance.speculation.pacing = pacing
-    return instance
-
-
-def finish(
-    instances: list[NativeInstance], *, chunk_tokens: int | None = None, policy: str = "context"
-) -> dict[str, list[int]]:
-    fleet = Fleet(instances, build_policy(policy), KVPool(10**6), chunk_tokens=chunk_tokens)
-    requests = whole_requests()
-    for group in sorted({spec.group for spec in specs()}):
-        members = [spec for spec in specs() if spec.group == group]
-        fleet.launch(members, [requests[spec.id] for spec in members])
-    drawn: dict[str, list[int]] = {}
-    while fleet.busy:
-        drawn |= {spec.id: list(completion.ids) for spec, completion in fleet.work()}
-    return drawn
 
 
 @pytest.fixture(scope="module")

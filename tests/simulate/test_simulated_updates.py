@@ -128,7 +128,7 @@ def test_copies_of_the_model_are_summed_only_where_there_are_some():
 
 
 def test_the_update_that_was_measured_takes_as_long_as_measured():
-    """benchmarks/rl_step_gpu.py on one H200: four updates of 1,024 samples of 128 + 1,024 tokens took 86.0 s."""
+    """rl_step_gpu.py on one H200: four updates of 1,024 samples of 128 + 1,024 tokens took 86.0 s."""
     seconds = 4 * update_time([128 + 1024] * 256, MODEL, ranks(1)).seconds
     assert seconds == pytest.approx(86.0, rel=0.08)
 

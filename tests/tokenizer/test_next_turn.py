@@ -6,9 +6,10 @@ import random
 from dataclasses import replace
 
 import pytest
+from chat_templates import CHATML, FORGETFUL
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_conversation_masks import CHAT, CHATML, FORGETFUL, REAL, TURNS, chatml, real
+from templated_tokenizers import CHAT, REAL, TURNS, chatml, real
 from tokenizers import AddedToken
 
 from foresail.records import Message

@@ -7,7 +7,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from test_conversation_masks import CHAT, CHATML, chatml
+from chat_templates import CHATML
+from templated_tokenizers import CHAT, chatml
 
 from foresail.records import Message
 from foresail.tokenizer.tokenizer import Tokenizer

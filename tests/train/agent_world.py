@@ -19,13 +19,20 @@ class Again:
     def close(self): ...
 
 class Late(Again):
-    """Answers after waits that no two runs share; how many turns there are follows from what was said."""
+    """Answers after waits; how many turns there are follows from what was said."""
+
+    seed = "late"
 
     async def step(self, response):
-        await asyncio.sleep(random.SystemRandom().random() / 50)
+        await asyncio.sleep(random.Random(f"{self.seed} {self.asked} {response}").random() / 50)
         use = ToolUse(tool="t", seconds=0.0, error="seven" if "7" in response else "")
         said = await super().step(response)
         return replace(said, done=said.done or "1" in response, uses=(use,))
+
+class Later(Late):
+    """The same after other waits."""
+
+    seed = "later"
 
 class Ends(Again):
     async def step(self, response):

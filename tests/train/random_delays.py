@@ -1,4 +1,4 @@
-"""Runs whose verdicts come in another order every time, and what must be equal in them all the same."""
+"""Runs whose verdicts come in an order that their seed decides, and what must be equal in them all the same."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SLOW_GRADER = """
     import random, time
 
     def score(completions, **kwargs):
-        time.sleep(random.SystemRandom().random() / 100)
+        time.sleep(random.Random(f"SEED {completions}").random() / 100)
         return [float(text.count("1") > text.count("2")) for text in completions]
 """
 
 
-def write_slow_grader(folder: Path) -> str:
-    """What untrained weights get right now and then, judged after waits that no two runs share."""
-    (folder / "slow_rewards.py").write_text(textwrap.dedent(SLOW_GRADER))
+def write_slow_grader(folder: Path, seed: str) -> str:
+    """What untrained weights get right now and then, judged after waits that runs of other seeds do not share."""
+    (folder / "slow_rewards.py").write_text(textwrap.dedent(SLOW_GRADER).replace("SEED", seed))
     return f"{folder}/slow_rewards.py:score"
 
 

@@ -30,7 +30,7 @@ def train(tokenizer: Path, root: Path, *, wanted: bool = True, **changes: Any) -
         "model": Model(
             shape=wide_shape(Tokenizer.load(tokenizer).vocab_size), tokenizer=str(tokenizer), dtype="float32"
         ),
-        "reward": Reward(grader=write_slow_grader(root.parent), workers=3),
+        "reward": Reward(grader=write_slow_grader(root, seed=root.name), workers=3),
         "steps": 3,
         "engine": Engine(max_running=32, page_size=4),
     }

@@ -33,7 +33,7 @@ def train(
         root,
         run=Run(name="rl", root=str(root), device="cuda", deterministic=True),
         model=Model(shape=shape, tokenizer=str(tokenizer), dtype=dtype),
-        reward=Reward(grader=write_slow_grader(root.parent), workers=3),
+        reward=Reward(grader=write_slow_grader(root, seed=root.name), workers=3),
         steps=3,
         prompts_per_step=12,
         samples_per_prompt=16,

@@ -10,7 +10,7 @@ import torch
 from tiny_world import HELD_OUT, tiny_shape
 
 from foresail.evaluation.answers import AnsweringModel
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.target import Target
 from foresail.model.hf import build_model
 from foresail.recipe.tables.parts import Model, Problems, Sampling

@@ -25,13 +25,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from foresail.agents.programs.columns import ShownColumns
-from foresail.recipe.reward_function import is_file, split_name
 from foresail.records import Problem
-from foresail.rewards.foreign_rewards import load_file, load_module
+from foresail.user_code import load_user_code, split_name
 
 MOST_AT_ONCE = 256  # programs; others wait until one has ended
 LONGEST_OUTPUT = 1 << 16  # bytes of what a command prints; of more, the end
@@ -158,8 +156,7 @@ def load_program(given: str | Sequence[str]) -> Program:
     if not isinstance(given, str):
         return CommandProgram(given)
     place, wanted = split_name(given)
-    module = load_file(Path(place)) if is_file(place) else load_module(place)
-    function = getattr(module, wanted, None)
+    function = load_user_code(given)
     if not callable(function):
         raise ValueError(f"environment.program {given}: there is no function {wanted} in {place}")
     return FunctionProgram(function)

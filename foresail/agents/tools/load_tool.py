@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from foresail.agents.tools.calculator import calculator
@@ -20,8 +19,7 @@ from foresail.agents.tools.mcp_tools import McpServer
 from foresail.agents.tools.python_tool import python_tool
 from foresail.agents.tools.search import search_tool
 from foresail.agents.tools.tool import Tool, tool_of, tool_with_state
-from foresail.recipe.reward_function import is_file, split_name
-from foresail.rewards.foreign_rewards import load_file, load_module
+from foresail.user_code import load_user_code, split_name
 
 
 def calculator_tool() -> Tool:
@@ -40,8 +38,7 @@ def load_tool(name: str, **options: Any) -> Tool:
     if ":" not in name:
         return built_in(name, options)
     place, attribute = split_name(name)
-    module = load_file(Path(place)) if is_file(place) else load_module(place)
-    found = getattr(module, attribute, None)
+    found = load_user_code(name)
     if found is None:
         raise ValueError(f"there is no {attribute} in {place}; check the name")
     if not options:

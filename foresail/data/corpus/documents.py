@@ -49,6 +49,9 @@ class Piece:
     start: int = 0
     stop: int | None = None
 
+    def __str__(self) -> str:
+        return self.file if self.stop is None else f"{self.file}, {self.start} to {self.stop}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextForm:

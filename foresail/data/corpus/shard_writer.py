@@ -1,15 +1,15 @@
-"""One piece of a corpus to one shard: ids and ends of documents, written aside, synced, renamed; a receipt last.
+"""One piece of a corpus to one shard: ids and ends of documents, written aside, synced, renamed.
 
-A shard without its receipt is not done. The same piece gives the same bytes, whoever writes it and however often.
+The pool writes the receipt afterwards (`data/jobs/pool.py`); a shard without one is not done. The same piece gives
+the same bytes, whoever writes it and however often.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -17,10 +17,9 @@ from typing import IO, Any
 import numpy as np
 
 from foresail.data.corpus.documents import Part, Piece, TextForm, read_piece
-from foresail.runlog.atomic import hidden_sibling, sync, write_text
+from foresail.runlog.atomic import hidden_sibling, sync
 from foresail.tokenizer.documents import DocumentEncoder
 
-RECEIPT = ".receipt.json"
 PARTS_AT_ONCE, CHARACTERS_AT_ONCE = 512, 2**20  # that are encoded in one go
 DOCUMENTS_AT_ONCE = 64  # that are written in one go
 
@@ -58,18 +57,10 @@ class CheckedFile:
         return found
 
 
-def shard_name(number: int) -> str:
-    return f"shard-{number:05}"
-
-
-def receipt_file(folder: Path, number: int) -> Path:
-    return folder / f"{shard_name(number)}{RECEIPT}"
-
-
 def write_shard(
-    folder: Path, number: int, piece: Piece, form: TextForm, encoder: DocumentEncoder, id_type: str
+    folder: Path, name: str, piece: Piece, form: TextForm, encoder: DocumentEncoder, id_type: str
 ) -> Receipt:
-    tokens_file, ends_file = (folder / f"{shard_name(number)}.{suffix}" for suffix in ("tokens", "ends"))
+    tokens_file, ends_file = (folder / f"{name}.{suffix}" for suffix in ("tokens", "ends"))
     receipt = Receipt()
     with hidden_sibling(tokens_file) as tokens_aside, hidden_sibling(ends_file) as ends_aside:
         with tokens_aside.open("wb") as tokens_open, ends_aside.open("wb") as ends_open:
@@ -87,7 +78,6 @@ def write_shard(
             os.replace(tokens_aside, tokens_file)
             os.replace(ends_aside, ends_file)
             sync(folder)
-    write_text(receipt_file(folder, number), json.dumps(asdict(receipt)) + "\n")
     return receipt
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
-from foresail.data.corpus.shard_writer import RECEIPT, Receipt, receipt_file, shard_name, write_shard
+from foresail.data.corpus.shard_writer import Receipt, write_shard
+from foresail.data.jobs.plan import PLAN, changed_source, write_plan
+from foresail.data.jobs.pool import RECEIPT, run_pieces
 from foresail.recipe.tables.corpus import (
     MANIFEST,
     CorpusError,
@@ -30,22 +31,19 @@ from foresail.recipe.tables.corpus import (
 )
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
-from foresail.signals import shielded_from_interrupts
 from foresail.tokenizer.documents import DocumentEncoder
 from foresail.tokenizer.tokenizer import Tokenizer
 
 PIECE_BYTES = 64 * 2**20  # of text; a shard has about half as many, or a quarter
-PLAN = "plan.json"
 USUAL = TextForm()
 SMALL_VOCABULARY = 2**16  # ids that fit two bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a process needs to make any shard."""
+    """What a process needs to write any shard."""
 
     folder: Path
-    pieces: tuple[Piece, ...]
     form: TextForm
     tokenizer: str
     special_tokens: bool
@@ -81,10 +79,12 @@ def tokenize(
             return done
         begin_plan(out, request)
         clean_leftovers(out)
-        pieces = tuple(piece for file in files for piece in cut_pieces(file, piece_bytes))
-        job = Job(folder=out, pieces=pieces, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
-        make_shards(job, workers or len(os.sched_getaffinity(0)), note)
-        manifest = conclude(job, request, opened)
+        cut = (piece for file in files for piece in cut_pieces(file, piece_bytes))
+        pieces = {f"shard-{number:05}": piece for number, piece in enumerate(cut)}
+        job = Job(folder=out, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
+        receipts = run_pieces(pieces, partial(open_writer, job), folder=out, workers=workers, note=note)
+        counts = {name: Receipt(**receipt) for name, receipt in receipts.items()}
+        manifest = write_manifest(out, counts, request, opened)
         remove_plan(out)
     return manifest
 
@@ -119,27 +119,10 @@ def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
 
 
 def begin_plan(out: Path, request: dict[str, Any]) -> None:
-    """Of one that was begun before, shards are kept up to the first source that has other contents now."""
-    plan = out / PLAN
-    begun = json.loads(plan.read_text(encoding="utf-8")) if plan.exists() else None
-    if begun is not None and begun != request:
-        remove_shards(out, first=pieces_before(first_changed(out, begun, request), request))
-    if begun != request:
-        write_text(plan, json.dumps(request, indent=1, ensure_ascii=False) + "\n")
-
-
-def first_changed(out: Path, begun: dict[str, Any], request: dict[str, Any]) -> int:
-    """Which source has other contents than when the plan was made; nothing else may have changed."""
-    keys = [name for name in {**begun, **request} if begun.get(name) != request.get(name)]
-    paths = [[entry["path"] for entry in side["sources"]] for side in (begun, request)]
-    if keys != ["sources"] or paths[0] != paths[1]:
-        changed = "other sources" if keys[0] == "sources" else f"another {keys[0].replace('_', ' ')}"
-        raise ValueError(
-            f"{out} was begun with {changed}; give the same sources, tokenizer and options as then to go on, or "
-            "remove the folder"
-        )
-    pairs = zip(begun["sources"], request["sources"], strict=True)
-    return next(number for number, (then, now) in enumerate(pairs) if then != now)
+    """Shards of an earlier call stay up to the first source that has other contents now."""
+    if (source := changed_source(out, request)) is not None:
+        remove_shards(out, first=pieces_before(source, request))
+    write_plan(out, request)
 
 
 def pieces_before(source: int, request: dict[str, Any]) -> int:
@@ -147,88 +130,35 @@ def pieces_before(source: int, request: dict[str, Any]) -> int:
     return sum(1 for file in files for _ in cut_pieces(file, request["piece_bytes"]))
 
 
-def make_shards(job: Job, workers: int, note: Callable[[int, int], None]) -> None:
-    """Those that have no receipt. Of two processes each takes the next piece that nobody has taken."""
-    left = [n for n in range(len(job.pieces)) if not receipt_file(job.folder, n).exists()]
-    workers = min(workers, len(left))
-    total = len(job.pieces)
-    note(total - len(left), total)
-    if workers <= 1:
-        encoder, id_type = open_encoder(job)
-        for done, number in enumerate(left, start=1):
-            write_shard(job.folder, number, job.pieces[number], job.form, encoder, id_type)
-            note(total - len(left) + done, total)
-        return
-    processes = multiprocessing.get_context("spawn")
-    taken, failures = processes.Value("q", 0), processes.SimpleQueue()
-    everyone = [
-        processes.Process(target=work, args=(job, left, taken, failures, os.getpid()), daemon=True)
-        for _ in range(workers)
-    ]
-    with shielded_from_interrupts():
-        for process in everyone:
-            process.start()
-    try:
-        while any(process.is_alive() for process in everyone):
-            next(process for process in everyone if process.is_alive()).join(timeout=0.5)
-            note(sum(receipt_file(job.folder, n).exists() for n in range(total)), total)
-            if not failures.empty():
-                break
-    finally:
-        for process in everyone:
-            process.terminate()
-            process.join()
-    if not failures.empty():
-        raise ValueError(failures.get())
-    if missing := [n for n in left if not receipt_file(job.folder, n).exists()]:
-        codes = sorted({process.exitcode for process in everyone if process.exitcode})
-        raise ValueError(
-            f"a worker process died (exit codes {codes}) and {len(missing)} of {total} pieces are not done; the "
-            "same command goes on with them, with fewer --workers if memory was short"
-        )
-
-
-def work(job: Job, left: list[int], taken: Any, failures: Any, parent: int) -> None:
-    """A process: pieces until none is left, or nobody waits for them."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process of its own
-    try:
-        encoder, id_type = open_encoder(job)
-        while os.getppid() == parent:
-            with taken.get_lock():
-                place = taken.value
-                taken.value += 1
-            if place >= len(left):
-                return
-            number = left[place]
-            write_shard(job.folder, number, job.pieces[number], job.form, encoder, id_type)
-    except (ValueError, OSError, ImportError) as error:
-        failures.put(str(error))
-
-
-def open_encoder(job: Job) -> tuple[DocumentEncoder, str]:
+def open_writer(job: Job) -> Callable[[str, Piece], dict[str, Any]]:
+    """In every process: the function that writes one shard."""
     tokenizer = Tokenizer.load(job.tokenizer)
-    return DocumentEncoder(tokenizer, special_tokens=job.special_tokens), id_type_of(tokenizer.vocab_size)
+    encoder = DocumentEncoder(tokenizer, special_tokens=job.special_tokens)
+    id_type = id_type_of(tokenizer.vocab_size)
+
+    def write(name: str, piece: Piece) -> dict[str, Any]:
+        return asdict(write_shard(job.folder, name, piece, job.form, encoder, id_type))
+
+    return write
 
 
 def id_type_of(vocab_size: int) -> str:
     return "uint16" if vocab_size <= SMALL_VOCABULARY else "uint32"
 
 
-def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifest:
+def write_manifest(
+    folder: Path, receipts: dict[str, Receipt], request: dict[str, Any], tokenizer: Tokenizer
+) -> Manifest:
     """All receipts as one manifest, which makes the folder a corpus."""
-    receipts = {
-        number: Receipt(**json.loads(receipt_file(job.folder, number).read_text(encoding="utf-8")))
-        for number in range(len(job.pieces))
-    }
     shards = [
         ShardEntry(
-            name=shard_name(number),
+            name=name,
             documents=receipt.documents,
             tokens=receipt.tokens,
             tokens_checksum=receipt.tokens_checksum,
             ends_checksum=receipt.ends_checksum,
         )
-        for number, receipt in receipts.items()
+        for name, receipt in receipts.items()
         if receipt.documents
     ]
     every = receipts.values()
@@ -252,7 +182,7 @@ def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifes
         mended=sum(receipt.mended for receipt in every),
         shards=shards,
     )
-    write_text(job.folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
+    write_text(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
     return manifest
 
 

@@ -7,31 +7,23 @@ from __future__ import annotations
 
 import re
 
-from foresail.maths.finding import words
 from foresail.maths.finding.answer_tags import tagged_answers
 from foresail.maths.finding.cues import CLOSING, CUE, may_hold_cue, sentence_end, sentences
-from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in_sentence
-from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
-from foresail.maths.finding.words import (
-    ADMITTED,
+from foresail.maths.finding.phrases import (
     AND,
-    CORRECTING,
     CORRECTION,
     DOUBT,
     MODAL,
     NO,
-    NOT,
-    NOT_ADMITTED,
     NOT_RIGHT,
-    OF_OTHERS,
     OR,
-    REFERS,
-    REPLACED,
     TAKEN_BACK,
     WRONG,
     WRONG_UNSPACED,
-    compiled,
 )
+from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in_sentence
+from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
+from foresail.maths.lexicon.table import compiled, pattern, spaced, unspaced, words_for
 
 MANY = 8  # sentences after an answer, and as many at the end
 LONG = 300  # characters of each
@@ -45,8 +37,9 @@ BRIEF = 8  # words of a sentence that says nothing but that something is wrong
 _WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
 _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
-_ALTERNATIVE = WordPattern(rf"{OR}|{CORRECTION}", rf"{OR}|{CORRECTION}")
-_OR_BEFORE = WordPattern(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", rf"{OR}|{CORRECTION}")
+_OFFERS = words_for("or", "correction")
+_ALTERNATIVE = WordPattern(rf"{OR}|{CORRECTION}", _OFFERS)
+_OR_BEFORE = WordPattern(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", _OFFERS)
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _HASHES = re.compile(r"\s*####(?!#)")
 _METHOD = compiled(
@@ -61,51 +54,33 @@ _VALUE_SIGN = re.compile(r"[\d$\\]")
 _BEYOND_MARKS = re.compile(r"[^\s,;/|&()\[\]$*\\、，；]")
 _MARKS = CLOSING + "\n.,;!。([{"
 _DIGIT = re.compile(r"\d")
-_WRONG = WordPattern(WRONG, WRONG)
-_NOT_RIGHT = WordPattern(
-    NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳"
-)
+_WRONG = WordPattern(WRONG, words_for("wrong"))
+_NOT_RIGHT = WordPattern(NOT_RIGHT, words_for("denial", "not right"))
 _NO = compiled(rf"{NO}\W*\Z")
-_TAKEN_BACK = WordPattern(TAKEN_BACK, TAKEN_BACK)
-_DOUBT = WordPattern(DOUBT, DOUBT)
-_REFERS = compiled(REFERS)
-_OF_OTHERS = compiled(OF_OTHERS)
+_TAKEN_BACK = WordPattern(TAKEN_BACK, words_for("taken back"))
+_DOUBT = WordPattern(DOUBT, words_for("doubt"))
+_REFERS = compiled(pattern("reference"))
+_OF_OTHERS = compiled(pattern("others"))
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = WordPattern(
-    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|are|was|were|would|must|can|seems?|looks?|ay|là|está"
-    r"|adalah|ialah|é|es|est|ist|era|foi|était|war)(?!\w)|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso"
-    r"|c'est|das)(?!\w))(?:[^\w$\\]*+\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely"
-    r"|actually|totally|completely|also|just|the|yang|la|el|o|a|die|der|une|answer|jawaban|jawapan|đáp án"
-    r"|resposta|respuesta|réponse|adalah|é"
-    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*+{WRONG}"
-    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
-    r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
+    rf"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:{spaced('linking verb')})(?!\w)"
+    rf"|[,;:(—–-]|\b(?:{spaced('subject')})(?!\w))"
+    rf"(?:[^\w$\\]*+\b(?:{spaced('before wrong')})(?!\w))*+[^\w$\\]*+{WRONG}"
+    rf"|^\W*(?:{spaced('only wrong')})\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
+    rf"|^\W*(?:(?:{unspaced('but')})\W*)?(?:{unspaced('subject')})"
     rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
     r"|^\W*(?!ข้อ)[\s\u0e00-\u0eff]{0,30}?ผิด",
-    WRONG,
+    words_for("wrong"),
     marks=True,
 )
 _OFFERING = WordPattern(
-    rf"\W*(?:(?:and|so|but|hm+|oh|ah|eh|uh|um|well|à|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
-    rf"{OR}|{CORRECTION}",
+    rf"\W*(?:(?:{spaced('lead-in')})\W+)?(?:{OR}|{CORRECTION})",
+    _OFFERS,
     marks=True,
 )
-_MODAL_WORD = WordPattern(MODAL, MODAL)
-_MODAL = WordPattern(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
-_CONFIRMED = compiled(
-    r"(?<![\\\w])(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b"
-    r"|✓|✔|✅|正确|无误"
-)
-_FOLLOWING = (
-    r"scratch|strike|never|taken?|took|taking|kidding|joking|disregard|ignor\w*|forget|discard|retract\w*"
-    r"|withdraw\w*|delete|cancel|erase|revoke|drop|reject|start|redo|retry|try|reconsider|rethink|recompute"
-    r"|recalculate|correct|fix|thoughts?|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w"
-    r"|esqueça|olvid\w|descart\w|oubliez|vergiss|huwag|kalimutan|guess|doubt\w*|reflection|unsure|uncertain"
-    r"|know|idea|give|probabl\w*|possibly|barangkali|entah|siguro|marahil|provavelmente|wahrscheinlich"
-    r"|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu|kết|sagot"
-    r"|kasagot\w*|jawab\w*|jawapan\w*|resposta|respuesta|resultado|réponse|résultat|antwort|endantwort"
-    r"|endergebnis|risposta|cevap"
-)
+_MODAL_WORD = WordPattern(MODAL, words_for("modal"))
+_MODAL = WordPattern(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", words_for("modal"))
+_CONFIRMED = compiled(rf"(?<![\\\w])(?:{spaced('confirmed')})\b|✓|✔|✅|{unspaced('confirmed')}")
 
 # "… is too large", "… is half the answer", "… was only a guess": it is said not to be the answer.
 _DISOWNED = compiled(
@@ -125,16 +100,28 @@ _DISOWNED = compiled(
     r"|\W*(?:exceeds|times|plus|minus|over) the (?:\w+ )?(?:answer|result)\b"
 )
 
-_ADMITTED, _NOT_ADMITTED, _REPLACED = compiled(ADMITTED), compiled(NOT_ADMITTED), compiled(REPLACED)
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
-_CORRECTING = compiled(rf"\b(?:{CORRECTING})\b")
-# Words of which each match of `_CORRECTING`, and of `_DISOWNED`, has one.
-_MAY_CORRECT = Prefilter(rf"{CORRECTING}|hmm\w|whoops")
-_MAY_DISOWN = Prefilter(
-    r"is|are|was|were|seems?|looks?|would|must|may|might|cannot|can|could|no|not|bukan|hindi|itu|ini|mal|exceeds"
-    r"|times|plus|minus|over"
+# A short English sentence after an answer also admits an error, or puts another value in its place.
+_ADMITTED = compiled(
+    r"\A[\s$*.)\\]*(?:(?:which|that|this|it)\s+)?(?:was|is|were|are|would be)\b[^.\n\d]{0,30}\b(?:wrong"
+    r"|incorrect|false|mistaken|(?:an?|my) (?:error|mistake|blunder|lie|joke))\b|\bI (?:was|am"
+    r"|have been) (?:wrong|mistaken|lying|kidding|joking)\b|\b(?:that|this|it|which) (?:is|was) (?:clearly "
+    r"|just |only |actually )*(?:an?|my) (?:error|mistake|blunder|lie|joke)\b"
 )
-_TELLING = Prefilter("|".join([words.NOT, words.NO, words.OR, words.WRONG, words.CORRECTION, _FOLLOWING]))
+_NOT_ADMITTED = compiled(r"\b(?:not|n't|never|no longer)\b[^.\n]{0,20}\Z")
+_REPLACED = compiled(
+    r"\A\W*(?:but\s+)?(?:no|nope|wait|sorry|oops|whoops|correction|actually|hmm+|rather|instead|scratch that"
+    r"|on second thoughts?|or rather|well)\b"
+    r"|\b(?:should (?:have been|be|read)|I mean[t]?|(?:really|in fact) it is)\b"
+)
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
+_CORRECTING = compiled(rf"\b(?:{spaced('correcting')})\b")
+# Words of which each match of `_CORRECTING`, and of `_DISOWNED`, has one.
+_MAY_CORRECT = Prefilter(words_for("correcting"))
+_MAY_DISOWN = Prefilter(
+    "is are was were seems? looks? would must may might cannot can could no not bukan hindi itu ini mal exceeds times"
+    " plus minus over".split()
+)
+_TELLING = Prefilter(words_for("denial", "no", "or", "wrong", "correction", "telling"))
 
 
 def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:

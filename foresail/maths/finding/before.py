@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from foresail.maths.finding import words
-from foresail.maths.finding.cues import ANSWER, CLOSING, sentences
+from foresail.maths.finding.cues import CLOSING, sentences
+from foresail.maths.finding.phrases import ANSWER, DISBELIEF, DISBELIEF_UNSPACED, NOT_AFTER, OR
 from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in
 from foresail.maths.finding.values import DENIED, values_of
-from foresail.maths.finding.words import DISBELIEF, DISBELIEF_UNSPACED, NOT_AFTER, OR, compiled
+from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 
 BEFORE = 80  # characters before an answer that are looked at
 
@@ -17,52 +17,54 @@ _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LETTER = re.compile(r"[^\W\d_]|=")
 _DENIED_AFTER = compiled(NOT_AFTER)
 _BESIDE = WordPattern(
-    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
+    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z",
+    words_for("or"),
 )
+_WRONGLY = [
+    *"common frequent typical".split(),
+    *(rf"{word}\w*" for word in "wrong incorrect false mistaken erroneous".split()),
+]
 _MISANSWER = WordPattern(
-    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer"
-    r"|sagot|réponse|antwort)(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error"
+    rf"\b(?:{spaced('wrong name')}) (?:final )?(?:answer|sagot|réponse|antwort)(?: \w+)?\W*\Z"
+    r"|\b(?:common|frequent|typical) (?:mistake|error"
     r"|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z|\b(?:wrongly|mistakenly|incorrectly"
     r"|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
-    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada"
-    rf"|fausse)(?:\s*[^\s\d]+)?\W*\Z"
-    r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
-    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common"
-    r"|frequent|typical|错|錯|間|틀|잘"
-    rf"|{ANSWER}",
+    rf"|(?:{ANSWER})\s*(?:{spaced('wrong after answer')}|{unspaced('wrong after answer')})"
+    rf"(?:\s*[^\s\d]+)?\W*\Z|(?:{unspaced('wrong answer')})\W*\Z",
+    [*words_for("wrong name", "wrong answer", "answer"), *_WRONGLY],
 )
 _DISBELIEVED = WordPattern(
     rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to"
     rf"|be|of|equals?|say|que|là|la|a"
     rf"|est))*[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z",
-    rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
+    words_for("disbelief"),
 )
 _EXAMPLE = WordPattern(
     r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
-    "e|example|instance|such|form",
+    "e example instance such form".split(),
     marks=True,
 )
+_TELLING_HOW = "put write place give enclose present express provide enter box".split()
 _INSTRUCTION = WordPattern(
     r"\b(?:put|write|place|give|enclose|present|express|provide|enter"
     r"|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
     r"\b(?:in|within|inside|as|using)\W*\Z",
-    "put|write|place|give|enclose|present|express|provide|enter|box",
+    _TELLING_HOW,
 )
 _SUPPOSED = WordPattern(
-    rf"\b(?:if|suppose|assume|assuming|whether"
-    rf"|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z",
-    "if|suppose|assum|whether|unless",
+    rf"\b(?:if|suppose|whether|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z",
+    "if suppose whether unless".split(),
 )
-_MISNAMED = (
-    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|common|frequent|typical|mistake|error"
-    r"|maling|mauvaise|fausse|falsche|salah|keliru|sai|errada|incorreta|equivocada"
+_NOT = Prefilter(words_for("denial"))
+_MISNAME = Prefilter([*words_for("wrong name", "wrong after answer"), *_WRONGLY, "mistake", "error"])
+_UNCLAIM = Prefilter(
+    [
+        *words_for("disbelief"),
+        *_TELLING_HOW,
+        *"example instance such form format if suppose assume assuming whether unless".split(),
+    ]
 )
-_UNCLAIMED = (
-    r"example|instance|such|form|format|put|write|place|give|enclose|present|express|provide|enter|box|if"
-    r"|suppose|assume|assuming|whether|unless"
-)
-_NOT, _MISNAME = Prefilter(words.NOT), Prefilter(_MISNAMED)
-_UNCLAIM, _OFFER = Prefilter(f"{words.DISBELIEF}|{_UNCLAIMED}"), Prefilter(words.OR)
+_OFFER = Prefilter(words_for("or"))
 # What the words before an answer may do: rule it out, name it as wrong, claim nothing of it, offer another value.
 DENY, MISNAME, UNCLAIM, OFFER = _NOT.bit, _MISNAME.bit, _UNCLAIM.bit, _OFFER.bit
 _BEFORE = DENY | MISNAME | UNCLAIM | OFFER

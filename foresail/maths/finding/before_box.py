@@ -15,6 +15,7 @@ from foresail.maths.finding.plain_signs import plain_signs
 from foresail.maths.finding.tags import FORMATTING, LAYOUT, is_hidden
 from foresail.maths.finding.values import DENIED
 from foresail.maths.finding.word_operators import changed_by_words_before, changed_by_words_inside
+from foresail.maths.lexicon.table import words_for
 
 REACH = 200  # characters that are looked at
 ENVIRONMENTS = 2_000  # in which an environment may have begun
@@ -77,10 +78,7 @@ _CLAUSE_END = re.compile(
 _WORD = re.compile(r"(?<![\\\w^])(?:[^\W\d_]{2,}|[aA])\Z|[a-zA-Z]['’]s\Z")
 _GLUED_WORD = re.compile(r"(?<![\\\w])(?:is|are|be|get|[a-z]{5,})\Z", re.IGNORECASE)
 # Others of two letters are variables: `dx \\boxed{7}`, `AB \\boxed{7}`.
-_SHORT_WORDS = frozenset(
-    "is be to of by at in on as so or an we us it do up if no my he me am la le el de du au un en et ou il ce se "
-    "da os em ao um ay ng na sa di ke ia im es yo tu su al lo lu je ne va hi ok".split()
-)
+_SHORT_WORDS = frozenset(words_for("short"))
 _LINE_OPENING = re.compile(
     r"(?:\A|\n)[ \t]*(?:[-+•#>|\s]|(?:\d{1,2}|[a-zA-Z])[.)])+\Z|(?:\A|\n)[ \t]*\|[^\n]*\|\Z"
 )

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from foresail.maths.finding.after import is_taken_back, may_change_answer
 from foresail.maths.finding.before_box import is_free_before
 from foresail.maths.finding.cues import CUE
+from foresail.maths.finding.phrases import AND, AND_OR, CORRECTION, NOT, OR, STEP, WRONG
 from foresail.maths.finding.prefilter import WordPattern
-from foresail.maths.finding.words import AND, AND_OR, CORRECTION, NOT, OR, STEP, WRONG, compiled
+from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 from foresail.maths.notation.nouns import names_things
 
 WINDOW = 20_000  # characters around the last box that are looked at
@@ -35,13 +36,15 @@ _BARE = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+([^\s{}$\\]++|\\[a-zA-Z]++(
 _ALTERNATIVE = WordPattern(
     rf"{OR}|\beither\b|\bif (?:that|this|it) (?:is|does)(?: not|n't)"
     r"|\b(?:option|answer|solution|candidate|guess|possibility)\s*\#?\d",
-    rf"{OR}|either|if|option|answer|solution|candidate|guess|possibility",
+    [*words_for("or"), *"either if option answer solution candidate guess possibility".split()],
 )
 # … maybe it is \boxed{7}
-_OFFERED = WordPattern(rf"{OR}(?:[\s$*\\(\[,:]|it|is|be|the|answer|just|even)*+\Z", OR)
+_OFFERED = WordPattern(rf"{OR}(?:[\s$*\\(\[,:]|it|is|be|the|answer|just|even)*+\Z", words_for("or"))
 # "If n is even, … If n is odd, …": two boxes that each depend on something.
-_CONDITION = WordPattern(r"\b(?:if|when|assuming|provided)\b[^.\n]{0,80}\Z", "if|when|assuming|provided")
-_CORRECTION = WordPattern(CORRECTION, CORRECTION)
+_CONDITION = WordPattern(
+    r"\b(?:if|when|assuming|provided)\b[^.\n]{0,80}\Z", "if when assuming provided".split()
+)
+_CORRECTION = WordPattern(CORRECTION, words_for("correction"))
 _REPLACED = compiled(r"\bfinal(?:ly)?\b|\bat last\b")
 _STEP = compiled(rf"{STEP}|[=→⇒≈]|\\(?:Rightarrow|to|implies|approx)\b")
 _AND = compiled(AND)
@@ -80,7 +83,7 @@ _ENUMERATOR = re.compile(r"\n[^\S\n]*+(?:\(?(?:\d+|[a-zA-Z])[.):]|[-*•](?=\s))
 _SENTENCE_END = re.compile(r"[.!?][\s$*)\]]|[。！？#<>|]|\n[ \t]*\n")
 _WORDY = re.compile(r"[^\W\d_]{2,}|\d")
 _TYPEFACE = re.compile(r"\\[a-zA-Z]+")
-_AGAIN = compiled(r"\b(?:also|and|or|so|too|the|juga|cũng|também|también|aussi|auch|rin)\b|也|ก็|また|も|또")
+_AGAIN = compiled(rf"\b(?:and|or|so|too|the|{spaced('also')})\b|{unspaced('also')}|も")
 _DEFINED = re.compile(
     r"\\(?:(?:new|renew|provide)command\*?|(?:New|Renew)DocumentCommand|[egx]?def|let)"
     r"\s*+\{?\s*+\\([a-zA-Z]++)"

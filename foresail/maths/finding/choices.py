@@ -10,7 +10,8 @@ import re
 from foresail.maths.finding.after import is_taken_back
 from foresail.maths.finding.before import said_before
 from foresail.maths.finding.cues import SENTENCES
-from foresail.maths.finding.words import CORRECTION, DOUBT, OR, compiled
+from foresail.maths.finding.phrases import CORRECTION, DOUBT, OR
+from foresail.maths.lexicon.table import compiled, spaced, unspaced
 
 LONGEST = 300  # characters of an answer that begins with its letter
 NEAR = 60  # characters between a denial and the letter it rules out
@@ -28,8 +29,7 @@ _MARKED = re.compile(r"[\s*]*(?:\([A-HJ]\)|[A-HJ][).:])[\s*]")
 _DIGIT = re.compile(r"\d")
 _OTHER = re.compile(r"(?<![A-Za-z0-9'’$\\])[A-HJ](?![A-Za-z0-9'’])")
 _DENIAL = compiled(
-    r"(?:\b(?:not|cannot|never|neither|nor|rather than|instead of|non|pas|nicht|bukan|tidak|không|não)\b|n[’']t\b"
-    r"|[不非])"
+    rf"(?:\b(?:{spaced('rules out option')})\b|n[’']t\b|{unspaced('rules out option')})"
     rf"(?:(?!\bbut\b|\bhowever\b|\binstead\b)[^,;.!?\n]){{0,{NEAR}}}\Z"
 )
 _DENIED_AFTER = compiled(

@@ -5,39 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-ANSWER = (
-    r"\banswers?|\bans(?=[*_ ]*[:=：])|\b(?:option|choice)(?=\s+is)|\bfinal result|\bjawab(?:an|annya)"
-    r"|\bjawapan(?:nya)?|\bhasil akhir(?:nya)?|đáp án|đáp số|câu trả lời|kết quả cuối cùng|คำตอบ"
-    r"|(?<!คำ)ตอบ(?=\s*[:：])|\b(?:ka)?sagot(?:an)?|\bresposta|\bresultado final|\brespuesta|\bréponse"
-    r"|\brésultat final|(?:\b|end)antwort|\bendergebnis|\brisposta|\bcevap|\bответ|答案|答え|解答|正解|(?:^"
-    r"|(?<=\n))答(?=[:：])|故选|应选|正确选项|정답|(?<![가-힣])답|उत्तर|الجواب|الإجابة|ចម្លើយ|ຄຳຕອບ|အဖြေ"
-)
-_MODIFIER = (
-    r"(?:\s+(?:final(?:e)?|correct[aeo]?|corret[ao]|corretta|definitiva|akhir(?:nya)?|yang (?:benar|betul"
-    r"|tepat)|cuối cùng|đúng|chính xác|ko|namin|natin|to\s[^.\n]{0,60}?|for\s[^.\n]{0,60}?))|สุดท้าย"
-    r"|ที่ถูกต้อง"
-)
-_LINK = (
-    r"(?:is equal to|is|are|was|equals|would be|must be|should be|comes (?:out )?to|(?:turns"
-    r"|works) out to be|becomes|adalah|ialah|yaitu|yakni|iaitu|là|bằng|ay|é igual a|é|será|es igual a|es|est"
-    r"|vaut|ist|lautet|beträgt|è)(?!\w)|[:：=|→]|->|是|为|為|等于|等於|は|은|는|คือ|เท่ากับ|ก็คือ|:"
-)
+from foresail.maths.finding.phrases import ANSWER
+from foresail.maths.lexicon.table import first_words, spaced, unspaced, words_for
+
+_MODIFIER = rf"(?:\s+(?:{spaced('final')}))|{unspaced('final')}"
+_LINK = rf"(?:{spaced('announces', 'is')})(?!\w)|[:：=|→]|->|{unspaced('announces', 'is')}"
 CUE = re.compile(
     rf"(?:{ANSWER}|(?:^|(?<=\n))[>*_ ]*A(?=[*_ ]*[:：]))"
     rf"(?:\s*\([^()\n]{{0,30}}\))?[*_]*+(?:{_MODIFIER})?[*_ \t]*+(?:{_LINK})[*_]*+"
     r"(?:\s*(?:therefore|thus|:|：|simply|indeed|just|precisely))?\s*",
     re.IGNORECASE,
 )
-_HINTS = (
-    "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu",
-    "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
-    "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
-)  # fmt: skip
+_HINTS = tuple(hint for word in words_for("answer") for hint, _ in first_words(word))
 _ASCII_HINTS = tuple(filter(str.isascii, _HINTS))
 _LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")
+_BEFORE_ANSWER = f"{spaced('answer heading')}|{unspaced('answer heading')}"
 _HEADING = re.compile(
-    rf"[\s#>*_\-–•\d.)✅🎯]*(?:(?:the|my|our|final|correct|so|最终|最後的|最终的|最終的な|최종|huling|tamang|ang|la|die|a)\s*)*"
+    rf"[\s#>*_\-–•\d.)✅🎯]*(?:(?:{_BEFORE_ANSWER})\s*)*"
     rf"(?:{ANSWER})(?:{_MODIFIER})?[\s*_:：]*\n\s*",
     re.IGNORECASE,
 )

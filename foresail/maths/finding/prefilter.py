@@ -7,22 +7,23 @@ a word to the bits of its patterns, so one lookup per word of a text tells which
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache, reduce
 from operator import or_
 
-SHORTEST = 3  # characters of a beginning of words
-LONGEST = 40  # characters of a word that is kept in the dictionary
-MOST = 1 << 16  # words in it
+from foresail.maths.lexicon.table import first_words
 
-_VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
-_RUNS = re.compile(r"([^\W\d_]+)(~?)")
+SHORTEST = 3  # characters of a beginning of words
+LONGEST = 40  # characters of a word that the dictionary stores
+CAPACITY = 1 << 16  # words in it
+
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
 _SPACED = re.compile(r"[^\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff]+")
 # Scripts that put no spaces between words.
 UNSPACED = re.compile(r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")
-# Words that only continue a pattern.
-_LATER = set(
-    "of to that the have been be and on way but from than believe think follow this it a one".split()
+# Too common to be looked up: what begins with one of these is matched only by patterns with `marks`.
+_COMMON = frozenset(
+    "of to that the have been be and on way but from than believe think follow this it a an one".split()
 )
 # Bytes are translated ten times faster than characters.
 _ASCII = bytes(
@@ -38,7 +39,7 @@ def plain_words(text: str) -> list[str]:
     return _PARTS.findall(text.lower())
 
 
-class _Lexicon(dict[str, int]):
+class _WordBits(dict[str, int]):
     """From a word to the bits of the patterns that may begin with it; words are added as they are asked for."""
 
     def __init__(self) -> None:
@@ -47,19 +48,18 @@ class _Lexicon(dict[str, int]):
         self._prefixes: dict[str, dict[str, int]] = {}  # by their first letters, which a lookup finds at once
         self._negated = 0
 
-    def add(self, beginnings: str) -> int:
-        """The bit of a new pattern: "wrong|mistake[ns]?" knows "wrong" and whatever begins with "mistake"."""
+    def add(self, expressions: Iterable[str]) -> int:
+        """The bit of a new pattern: ["wrong", "mistakes?"] has "wrong" and whatever begins with "mistake"."""
         bit = 1 << self.patterns
         self.patterns += 1
-        fixed = _VARIABLE.sub("~", beginnings.replace("n[’']t", "|").replace("n[’']?t", "|"))
-        for run, varies in _RUNS.findall(fixed):
-            word = run.lower()
-            if word not in _LATER and _SPACED.fullmatch(word):
-                is_prefix = varies and len(word) >= SHORTEST
-                known = self._prefixes.setdefault(word[:SHORTEST], {}) if is_prefix else self._whole
-                known[word] = known.get(word, 0) | bit
-        if "n[’']" in beginnings:
-            self._negated |= bit
+        for expression in expressions:
+            for word, is_beginning in first_words(expression):
+                if word not in _COMMON and _SPACED.fullmatch(word):
+                    is_prefix = is_beginning and len(word) >= SHORTEST
+                    known = self._prefixes.setdefault(word[:SHORTEST], {}) if is_prefix else self._whole
+                    known[word] = known.get(word, 0) | bit
+            if "n[’']" in expression:
+                self._negated |= bit
         self.clear()
         return bit
 
@@ -71,35 +71,35 @@ class _Lexicon(dict[str, int]):
                 bits |= prefix_bits
         if word.endswith(("n't", "n’t")):
             bits |= self._negated
-        if len(self) < MOST and len(word) <= LONGEST:
+        if len(self) < CAPACITY and len(word) <= LONGEST:
             self[word] = bits
         return bits
 
 
-_lexicon = _Lexicon()
+_word_bits = _WordBits()
 
 
 def bits_in(text: str) -> int:
     """The bits of all patterns whose words stand in the text."""
-    return reduce(or_, map(_lexicon.__getitem__, plain_words(text)), 0)
+    return reduce(or_, map(_word_bits.__getitem__, plain_words(text)), 0)
 
 
 bits_in_sentence = lru_cache(maxsize=64)(bits_in)  # of a sentence several patterns are tried
 
 
 @lru_cache(maxsize=64)
-def _telling_words(sentence: str) -> dict[str, int]:
-    """Its words that have bits."""
-    return {word: bits for word in plain_words(sentence) if (bits := _lexicon[word])}
+def _words_with_bits(sentence: str) -> dict[str, int]:
+    return {word: bits for word in plain_words(sentence) if (bits := _word_bits[word])}
 
 
 class Prefilter:
-    """Tells whether a text may hold one of the words in the pattern `beginnings`."""
+    """Tells whether a text may hold one of the words that the expressions begin with."""
 
-    def __init__(self, beginnings: str) -> None:
-        self.bit = _lexicon.add(beginnings)
-        runs = [run for run, _ in _RUNS.findall(_VARIABLE.sub("~", beginnings))]
-        letters = sorted({run[0] for run in runs if not _SPACED.match(run)})
+    def __init__(self, expressions: Iterable[str]) -> None:
+        expressions = list(expressions)
+        self.bit = _word_bits.add(expressions)
+        starts = [word for expression in expressions for word, _ in first_words(expression)]
+        letters = sorted({word[0] for word in starts if not _SPACED.match(word)})
         self.letters = re.compile(f"[{''.join(letters)}]" if letters else "(?!)")  # of scripts without spaces
 
     def may_hold(self, text: str) -> bool:
@@ -109,13 +109,13 @@ class Prefilter:
 
 
 class WordPattern(Prefilter):
-    """A pattern whose matches begin with one of the words in `beginnings`, and is tried only there.
+    """A pattern whose matches begin with one of the expressions, and is tried only there.
 
     Where a match may begin with `marks` or other words, the whole text is searched if it holds one of the words.
     """
 
-    def __init__(self, text: str, beginnings: str, *, marks: bool = False) -> None:
-        super().__init__(beginnings)
+    def __init__(self, text: str, expressions: Iterable[str], *, marks: bool = False) -> None:
+        super().__init__(expressions)
         self._pattern = re.compile(text, re.IGNORECASE)
         self._marks = marks
 
@@ -133,7 +133,7 @@ class WordPattern(Prefilter):
         """Where one of the words stands, as a word or within another."""
         starts = []
         small = text.lower()
-        for word, bits in _telling_words(text).items():
+        for word, bits in _words_with_bits(text).items():
             start = small.find(word) if bits & self.bit else -1
             while start >= 0:
                 starts.append(start)

@@ -6,9 +6,10 @@ import re
 from fractions import Fraction
 
 from foresail.maths.finding.after import is_taken_back
+from foresail.maths.finding.phrases import CORRECTION, DOUBT, OR
 from foresail.maths.finding.prefilter import WordPattern
 from foresail.maths.finding.values import values_of
-from foresail.maths.finding.words import CORRECTION, DOUBT, OR
+from foresail.maths.lexicon.table import words_for
 from foresail.maths.notation.number_words import english_numeral
 from foresail.maths.notation.numeral import value_of
 
@@ -16,7 +17,7 @@ _OUTPUT = re.compile(
     r"```(?:output|text|console|stdout)?[ \t]*\n\s*(-?\d[\d,]{0,30}(?:\.\d{1,30})?)\s*\n```"
     r"\s*([^\n`?]{1,300}+)\s*\Z"
 )
-_HEDGE = WordPattern(f"{OR}|{CORRECTION}|{DOUBT}", f"{OR}|{CORRECTION}|{DOUBT}")
+_HEDGE = WordPattern(f"{OR}|{CORRECTION}|{DOUBT}", words_for("or", "correction", "doubt"))
 _FIRST_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
 
 

@@ -16,6 +16,7 @@ from foresail.maths.finding.answer_tags import tagged_answers
 from foresail.maths.finding.before import said_before
 from foresail.maths.finding.choices import chosen_letter, final_choice
 from foresail.maths.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
+from foresail.maths.finding.phrases import CORRECTION, OR, STEP, UNDECIDED
 from foresail.maths.finding.printed import printed_value
 from foresail.maths.finding.values import (
     all_values,
@@ -27,7 +28,7 @@ from foresail.maths.finding.values import (
     without_lead,
 )
 from foresail.maths.finding.visible import without_marks
-from foresail.maths.finding.words import CORRECTION, OR, STEP, UNDECIDED, compiled
+from foresail.maths.lexicon.table import compiled, spaced, unspaced
 
 TAIL = 3_000  # characters at the end that are searched
 NEAR = 60  # characters between two statements that are made side by side
@@ -42,7 +43,7 @@ LAST = 4  # sentences at the end in which a value is looked for
 
 _DOUBT = compiled(UNDECIDED)
 _CORRECTION = compiled(CORRECTION)
-_REPLACING = compiled(rf"{STEP}|最终|最終|akhir|cuối cùng|สุดท้าย|huling|최종|endgültig")
+_REPLACING = compiled(rf"{STEP}|{spaced('last')}|{unspaced('last')}")
 _OFFERING = compiled(rf"\W*(?:(?:and|so)\s+)?{OR}")
 _SUPPOSED = compiled(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z")
 # Of "if …, then …" only what follows is said.
@@ -54,10 +55,8 @@ _PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n\s*\n")
 _CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
-_AGAIN = compiled(r"(?:also|equally|juga|cũng|também|también|aussi|auch|rin|din)(?!\w)|也|ก็|また|또")
-_ANOTHER = compiled(
-    r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z"
-)
+_AGAIN = compiled(rf"(?:{spaced('also', 'likewise')})(?!\w)|{unspaced('also')}")
+_ANOTHER = compiled(rf"(?:\b(?:{spaced('another')})|{unspaced('another')})\s*[^.\d\n]{{0,40}}\Z")
 _AGAIN_OR_MARK = re.compile(r"\b(?:also|and|or|so|too)\b|也|[.,;!:。，；！]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from foresail.maths.finding.prefilter import WordPattern
-from foresail.maths.finding.visible import without_unclosed
-from foresail.maths.finding.words import (
+from foresail.maths.finding.phrases import (
     AND,
     BECAUSE,
     FILLING,
@@ -19,8 +17,10 @@ from foresail.maths.finding.words import (
     NUMBER_BEFORE,
     OR,
     STEP,
-    compiled,
 )
+from foresail.maths.finding.prefilter import WordPattern
+from foresail.maths.finding.visible import without_unclosed
+from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 from foresail.maths.notation.answer import read
 from foresail.maths.notation.nouns import OPERATORS
 from foresail.maths.notation.number_words import NUMBER_WORDS
@@ -67,37 +67,22 @@ DENIED = WordPattern(
     rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
     rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z"
     r"|\bnot (?:the|my|our|an?) (?:\w+ ){0,2}answer\s*:\W*+\Z",
-    rf"{NOT}|{NOT_UNSPACED}",
+    words_for("denial"),
 )
 _UNEQUAL = re.compile(rf"(?:[≠≤≥]|(?<![-=<])[<>]=?|\\(?:neq?|leq?|geq?|lt|gt)(?![a-zA-Z])){_MARKS}*+\Z")
 _DENIED_AFTER = compiled(NOT_AFTER)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
 _OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
-_EQUALS = compiled(
-    r"\s*(?:[^,;.\d]{0,30}[=≈]|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是"
-    r"|为|為|等于|は|คือ|เท่ากับ)\s*"
-)
+_EQUALS = compiled(rf"\s*(?:[^,;.\d]{{0,30}}[=≈]|(?:{spaced('is')})(?!\w)|{unspaced('is')})\s*")
 _FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
 _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
-_BOUND = compiled(
-    r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
-    r"|above|below|between|(?:is|are) up to|(?:plus|moins) (?:de|d[’'])|más de|(?:mais|menos) (?:de|do que|que)"
-    r"|(?:mehr|weniger) als|(?:lebih|kurang) dari(?:pada)?|hơn|ít hơn)\s*[$(]*\Z"
-    r"|(?:超过|超過|多于|少于|大于|小于)\s*[$(]*\Z"
-)
-_WITHIN = compiled(
-    r"(?:\bd[’']ici|\b(?:dans|en|après|pendant|au bout (?:de|d[’'])|em|durante|después de|depois de|ao fim de|in"
-    r"|nach|binnen|dalam|selepas|selama|setelah|trong|sau|pagkatapos ng|sa loob ng))\s*\Z"
-)
-_TIME = compiled(
-    r"\s*(?:mois|ans?|années?|jours?|heures?|semaines?|minutes?|meses|m[eê]s|años?|anos?|d[ií]as?|horas?|semanas?|minutos?"
-    r"|Monate?n?|Jahre?n?|Tage?n?|Stunden?|Wochen?|Minuten?|bulan|tahun|hari|jam|minggu|menit|minit|tháng|năm|ngày|giờ"
-    r"|tuần|phút|buwan|taon|araw|oras)(?!\w)"
-)
+_BOUND = compiled(rf"(?:\b(?:{spaced('bound')})|(?:{unspaced('bound')}))\s*[$(]*\Z")
+_WITHIN = compiled(rf"\b(?:{spaced('within')})\s*\Z")
+_TIME = compiled(rf"\s*(?:{spaced('time')})(?!\w)")
 _THEREFORE = compiled(rf"\A\s*{STEP}[,，:\s]+")
 _ASIDE = re.compile(r"\$?(-?[\d.,/]+)\$?\s+\(([^()a-zA-Z\\]*\d[^()a-zA-Z\\]*)\)")
 _BECAUSE = compiled(rf"{BECAUSE}|[(（]\s*{BECAUSE}")
-_ALTERNATIVE = WordPattern(OR, OR)
+_ALTERNATIVE = WordPattern(OR, words_for("or"))
 _WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
 _TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
 # Words beside a value that make another one of it: "twice 7", "7 below zero".

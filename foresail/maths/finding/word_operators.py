@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from foresail.maths.finding import value_words
-from foresail.maths.finding.words import NUMBER_AFTER, NUMBER_BEFORE, OPERATION_BEFORE, compiled
+from foresail.maths.finding.phrases import NUMBER_AFTER
+from foresail.maths.lexicon.table import compiled, pattern, spaced, unspaced, words_for
 from foresail.maths.notation.nouns import OPERATORS, names_things
 from foresail.maths.notation.number_words import NUMBER_WORDS, PARTS, SCALES
 from foresail.maths.notation.units import is_unit
@@ -28,14 +28,15 @@ _NAMES = word_set("""
 """)
 _OPERATIONS = (
     (OPERATORS - _NAMES)
-    | value_words.OPERATIONS_BEFORE
+    | set(words_for("operator"))
     | word_set("times below under beneath beyond exceed exceeds exceeding half")
 )
-_NUMERALS = (NUMBER_WORDS - PARTS.keys() - {"one", "first", "second", "score"}) | value_words.NUMERALS
-_KNOWN_NUMERALS = NUMBER_WORDS | value_words.NUMERALS | value_words.ONES
+_FOREIGN_NUMERALS = frozenset(words_for("numeral"))
+_NUMERALS = (NUMBER_WORDS - PARTS.keys() - {"one", "first", "second", "score"}) | _FOREIGN_NUMERALS
+_KNOWN_NUMERALS = NUMBER_WORDS | set(words_for("numeral", "one"))
 # Taken of the box: "the square of \boxed{7}".
 _TAKEN_OF = (
-    value_words.OPERATIONS_OF
+    frozenset(words_for("operation"))
     | word_set("""
     square squares cube cubes root roots sqrt reciprocal inverse opposite negative negation negated conjugate log ln
     logarithm factorial half third quarter double triple quadruple twice thrice sin cos tan sine cosine tangent
@@ -63,24 +64,27 @@ _PAIRS = frozenset({
 })  # fmt: skip
 _PERCENT_OF = compiled(r"(?:[\d%}]|\bper ?cent)\s*of(?: the)?\W*\Z")
 _OPERATION_BY = compiled(
-    r"\b(?:divid|divisé|geteilt|multipl|subtract)\w*[^.,;:\n]{0,25}\b(?:by|from|por|par|entre|durch|mit)\W*\Z|\badd\w*\s+\S*\d\S*\s+to\W*\Z"
+    rf"\b(?:divid|divisé|geteilt|multipl|subtract)\w*[^.,;:\n]{{0,25}}\b(?:{spaced('by')})\W*\Z|\badd\w*\s+\S*\d\S*\s+to\W*\Z"
     r"|\b(?:short|to the power) of\W*\Z|\bto the power\W*\Z"
 )
-_FOREIGN = compiled(rf"(?:{NUMBER_BEFORE}|{OPERATION_BEFORE})[\s$*\\(\[]*\Z")
+_FOREIGN = compiled(
+    rf"(?:{pattern('number before', 'operation of value')}|{unspaced('phrase before')})[\s$*\\(\[]*\Z"
+)
 _CLAUSE_BREAK = re.compile(r"[,;:=?!$\\(){}<>]|\.(?!\d)")
 _SPOKEN = re.compile(r"\d[\d.,]*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+_OF_NUMBERS = frozenset(words_for("operator after number"))  # "3 fois 7"
+_AND_WORDS = {*spaced("and").split("|"), "to"}
 _ELISION = re.compile(r"\b[dl]['’]")  # "l'inverse de"
-_FILLERS = value_words.FILLERS_OF | word_set(
-    "the a an to by as raised number integer value la le el los las les un une una l die das"
-)
-_CLOSING = _FILLERS | word_set("from por par entre durch mit power")  # which an operation may end on
+_OF = frozenset(words_for("of"))
+_FILLERS = _OF | set(words_for("article"))
+_CLOSING = _FILLERS | {*words_for("by"), "power"}  # which an operation may end on
 _SAYS_WORDS = re.compile(r"[\s,.:;]*(?:[^\W\d_]{2,}|[aA])(?:[\s,.:;'’-]+(?:[^\W\d_]+|\([a-z]\)))*[\s,.:;=]*")
 
 
 def changed_by_words_before(lead: str) -> bool:
     """changed_by_words_before("So it is minus") -> True; ("a sum of") -> False."""
     clause = lead[-REACH:].replace("\n", " ").rstrip(" $*\\([{_`'\"")
-    if not clause.isascii() and (_FOREIGN.search(clause) or value_words.UNSPACED_BEFORE.search(clause)):
+    if not clause.isascii() and _FOREIGN.search(clause):
         return True
     said = _CLAUSE_BREAK.split(clause)[-1]
     words = _SPOKEN.findall(_ELISION.sub(" ", said.lower()))[-NEXT:]
@@ -101,11 +105,11 @@ def _is_of_numbers(words: list[str]) -> bool:
         return _is_numeral(before[-2]) or before[-2] in ("e", "x")
     if not before or not _is_numeral(before[-1]):
         return False
-    if last in value_words.OPERATIONS_OF_NUMBERS:
+    if last in _OF_NUMBERS:
         return True
-    if last not in ("and", "to", "y", "e", "et", "und", "dan", "và", "at"):
+    if last not in _AND_WORDS:
         return False
-    is_round = before[-1] in _ROUND or before[-1] in value_words.NUMERALS
+    is_round = before[-1] in _ROUND or before[-1] in _FOREIGN_NUMERALS
     return is_round or not _OF_TWO.isdisjoint(before[-4:-1])
 
 
@@ -113,7 +117,7 @@ def _is_taken_of(words: list[str]) -> bool:
     """Whether an operation is taken of the box: "half of the", "la mitad de", "căn bậc hai của"."""
     num_words, is_of = len(words), False
     while words and words[-1] in _FILLERS:
-        is_of = is_of or words[-1] in value_words.FILLERS_OF
+        is_of = is_of or words[-1] in _OF
         words = words[:-1]
     if not words or len(words) == num_words:
         return False
@@ -142,7 +146,7 @@ _ADJECTIVES = word_set("""
 """)
 _NOUNS_TOO = ("prime", "real", "point", "base", "negative", "power")
 _BINARY = word_set("over divided multiplied less fewer off")
-_CHANGING = value_words.CHANGING_AFTER | word_set("""
+_CHANGING = set(words_for("changes number")) | word_set("""
     squared cubed factorial halved doubled tripled quadrupled negated reversed inverted reciprocated fold percentile
     googol thou grand grands nil ths below under short imaginary kilo mega giga milli micro nano plus minus upwards
     sin cos tan cot sec log ln sqrt arcsin arccos arctan
@@ -172,6 +176,8 @@ _PHRASES = compiled(
     r"|\((?:hundreds|thousands|millions)\)"
     r"|\(?(?:but )?(?:with )?(?:an? |the )?(?:minus|negative|opposite|reversed?|changed) sign|with the sign"
 )
+_FOREIGN_PHRASES = compiled(rf"(?:{spaced('phrase after')})|\s*(?:的|の)?\s*(?:{unspaced('phrase after')})")
+_BEFORE_NUMBER = frozenset(words_for("before number"))
 # "…, doubled", "…, minus 2", ". Then add 3": the value is worked on.
 _WORKED_ON = compiled(
     r"[\s,;.(]*(?:(?:and|but|then|which|we|you|now|next|finally|to|be|is)\s+)*"
@@ -198,9 +204,7 @@ def changed_by_next_words(rest: str) -> bool:
 
 @lru_cache(maxsize=1024)  # "square units." comes again
 def _changed_by_words(rest: str) -> bool:
-    if is_worked_on(rest, 0) or _PHRASES.match(rest) or value_words.PHRASES_AFTER.match(rest):
-        return True
-    if not rest.isascii() and value_words.UNSPACED_AFTER.match(rest):
+    if is_worked_on(rest, 0) or _PHRASES.match(rest) or _FOREIGN_PHRASES.match(rest):
         return True
     tokens = [token.lower() for token in _TOKENS.findall(rest)[:NEXT]] + [""] * 3
     first, second, third = tokens[:3]
@@ -218,7 +222,7 @@ def _changed_by_words(rest: str) -> bool:
         return SCALES[first] < 1 or not is_of_things
     if first in NUMBER_WORDS or len(parts) > 1 or first in _CHANGING or first.endswith("-fold"):
         return True
-    if first in value_words.BEFORE_NUMBER and _is_numeral(third if second in ("ng", "de", "por") else second):
+    if first in _BEFORE_NUMBER and _is_numeral(third if second in ("ng", "de", "por") else second):
         return True
     if first == "times":
         return (_is_number(second) or second in ("x", "pi")) and not third.isalpha()

@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+from foresail.maths.lexicon.table import words_for
 from foresail.maths.notation.characters import plain
 from foresail.maths.notation.grammar import MAX_LENGTH, parse
 from foresail.maths.notation.nouns import changes_value, names_things
@@ -43,14 +44,11 @@ _AND = re.compile(r",\s*and\b|\band\b|,")
 _EDGES = " \t\r\n.,;:!*`'\"。，"
 _ARTICLES = re.compile(r"^(?:the|a|an)\s+")
 _MEANINGS = (
-    dict.fromkeys(
-        ["no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "nosolution",
-         "there is no solution", "there are no solutions", "无解", "空集"], EMPTY)
-    | dict.fromkeys(["all real numbers", "all reals", "all real", "all real x", "real numbers", "全体实数"],
-                    Node("set", ("R",)))
+    dict.fromkeys(words_for("no solution"), EMPTY)
+    | dict.fromkeys(words_for("all reals"), Node("set", ("R",)))
     | dict.fromkeys(["infinity", "positive infinity"], INFINITY)
     | dict.fromkeys(["dne", "does not exist", "doesn't exist"], Node("word", ("does not exist",)))
-)  # fmt: skip
+)
 
 
 def read(text: str) -> tuple[Node, ...]:

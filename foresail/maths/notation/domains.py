@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from foresail.maths.lexicon.table import words_for
 from foresail.maths.notation.tokens import END, Token
-from foresail.maths.notation.vocabulary import CONSTANTS, word_set
+from foresail.maths.notation.vocabulary import CONSTANTS
 
 MAX_NAMES = 4  # of one domain
 
-_LEADS = word_set("where for with and any all every each some 其中 这里 其 对 对于 任意 且")
-_WHOLE = word_set("integer integers 整数 Integer Integers")
+_LEADS = frozenset(words_for("domain"))
+_WHOLE = frozenset(words_for("integers"))
 _OPENING = _WHOLE | {"in"}  # of which every domain has one
-_IS = word_set("is are be being denotes 是 为 為")
+_IS = frozenset(words_for("denotes"))
 _SETS = frozenset(["mathbbZ", "mathbbN", "mathbbR", "mathbbQ", "mathbbC"])
 _LETTERS = frozenset("ZNRQC")
 _VALUE_ENDS = frozenset(["number", "letter", ")", "}", "]", "%"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from foresail.maths.lexicon.table import spaced, unspaced, words_for
 from foresail.maths.notation.number_words import NUMBER_WORDS
 from foresail.maths.notation.units import is_unit
 from foresail.maths.notation.vocabulary import word_set
@@ -51,22 +52,9 @@ _SINGULARS = word_set("""
     cent bottle bag orange banana candy toy shirt hat shoe cake pizza sandwich friend teacher worker player
     team day hour
 """)
-# What is counted in languages whose nouns have no plural: Indonesian, Malay, Tagalog and others in Latin script.
-_COUNTERS = word_set("""
-    orang buah ekor batang biji helai lembar botol kotak hari jam menit detik minit saat minggu bulan tahun
-    rupiah ringgit sen siswa murid apel epal buku bola kelereng pensil meja kursi kali cara pelajar piraso tao
-    araw oras minuto buwan taon piso litro metro unit person way year day hour minute dong Stunden Tage Jahre
-    Kinder Euro Meter Kilometer Stück ans
-""")
-_OTHER_SCALES = word_set("""
-    lac lacs mio mios mil millones millon milhoes docena docenas cientos centenas tercios cuartos medios
-    milliers tiers quarts demi Millionen Milliarden Tausend Hundert Drittel Viertel halb ribu juta miliar
-    ratus puluh lusin setengah libo daan milyon bn mn k M
-""")
-_FOREIGN_SCALE = re.compile(
-    r"[零一二三四五六七八九十百千万亿半负根两]|点\d|分之|平方|立方|次方|nghìn|triệu|tỷ|trăm|chục|rưỡi|phần|âm|ล้าน|พัน|ร้อย|หมื่น|แสน|ครึ่ง"
-    "|ลบ|milhões|bilhões|milhão"
-)
+_COUNTERS = frozenset(words_for("counted"))  # where nouns have no plural that a rule would know
+_OTHER_SCALES = frozenset(words_for("scale"))
+_FOREIGN_SCALE = re.compile(f"{spaced('scale inside')}|{unspaced('scale inside')}")
 _SINGULAR = re.compile(r"ss\Z|us\Z|is\Z|wards\Z")
 _OPERATION = re.compile("subtract|divi[ds]|multipl|negat|revers|inver|recipro|doubl|tripl|halv")
 _LARGE = re.compile(r"\w*(?:illions?|illiards?|illionths?|googol\w*|folds?)\Z", re.IGNORECASE)

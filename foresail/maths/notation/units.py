@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from foresail.maths.lexicon.table import TABLE
 from foresail.maths.notation.number_words import SCALES
 
 CURRENCIES = {"€": "euros", "£": "pounds sterling", "¥": "yen", "₹": "rupees", "¢": "cents", "₽": "roubles",
@@ -33,9 +34,9 @@ _SCIENTIFIC = {
     "K": "temperature",
 }  # fmt: skip
 _BASE_UNITS = {
-    "length": "米", "mass": "克", "time": "s sec secs second seconds 秒", "month": "month months",
-    "money": "dollar dollars USD usd buck bucks 美元", "money-EUR": "euro euros EUR",
-    "money-CNY": "yuan RMB CNY 元", "money-INR": "rupee rupees INR Rs", "money-JPY": "yen JPY 円",
+    "time": "s sec secs second seconds", "month": "month months",
+    "money": "dollar dollars USD usd buck bucks", "money-EUR": "euro euros EUR",
+    "money-CNY": "yuan RMB CNY", "money-INR": "rupee rupees INR Rs", "money-JPY": "yen JPY",
     "angle": "rad radian radians", "force": "newton newtons", "energy": "joule joules", "power": "watt watts",
     "voltage": "volt volts", "frequency": "hertz", "pressure": "pascal pascals", "resistance": "ohm ohms",
     "current": "ampere amperes amp amps", "temperature": "kelvin kelvins", "amount": "mole moles",
@@ -74,18 +75,18 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     add("lb lbs pound pounds", Fraction(45359237, 100000), "mass")
     add("oz ounce ounces", Fraction(45359237, 1600000), "mass")
     add("ton tons tonne tonnes", 10**6, "mass")
-    add("min mins minute minutes 分钟", 60, "time")
-    add("h hr hrs hour hours 小时", 3600, "time")
-    add("day days 天", 86400, "time")
+    add("min mins minute minutes", 60, "time")
+    add("h hr hrs hour hours", 3600, "time")
+    add("day days", 86400, "time")
     add("week weeks", 604800, "time")
-    add("yr yrs year years 年", 12, "month")
+    add("yr yrs year years", 12, "month")
     add("cent cents ¢", Fraction(1, 100), "money")
-    add("厘米", Fraction(1, 100), "length")
-    add("千米 公里", 1000, "length")
-    add("千克 公斤", 1000, "mass")
     add("ms millisecond milliseconds", Fraction(1, 1000), "time")
     add("μm micrometer micrometers", Fraction(1, 10**6), "length")
     add("acre acres", Fraction(40468564224, 10**7), "area")
+    for row in TABLE:
+        if row.meaning.startswith("unit "):
+            units[row.word] = units[row.meaning.removeprefix("unit ")]
     return units
 
 

@@ -2,6 +2,8 @@ r"""The names a mathematical text may use, and what each stands for."""
 
 from __future__ import annotations
 
+from foresail.maths.lexicon.table import words_for
+
 
 def word_set(text: str) -> frozenset[str]:
     """word_set("sin cos") -> {"sin", "cos"}."""
@@ -79,8 +81,8 @@ BARE_COMMANDS = (
        word_set("alpha beta gamma delta epsilon theta kappa lambda rho sigma tau phi psi omega")}
 )  # fmt: skip
 
-CONDITIONAL = word_set("if for when where whenever 若 当 如果")  # words before a condition
-SEPARATORS = word_set("and or und oder et ou 和 或 及 与 或者 以及 且 并且 而且")
+CONDITIONAL = frozenset(words_for("condition"))  # words before a condition
+SEPARATORS = frozenset(words_for("separator"))
 
 
 def split_command(name: str) -> tuple[str, str]:

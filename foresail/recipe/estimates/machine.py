@@ -5,12 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from foresail.recipe.estimates.memory import Device
 
 MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """CPUs and GPUs, of a machine, a cluster, or a process in it."""
+
+    cpus: float
+    gpus: float
+
+    def __sub__(self, other: Room) -> Room:
+        return Room(cpus=self.cpus - other.cpus, gpus=self.gpus - other.gpus)
+
+
+def this_machine() -> Room:
+    return Room(cpus=len(os.sched_getaffinity(0)), gpus=len(visible_cards()))
+
+
+def visible_cards() -> list[str]:
+    """By number, or by whatever CUDA_VISIBLE_DEVICES calls them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [card for card in visible.split(",") if card not in ("", "-1")]
+    return [str(number) for number in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
 
 
 def guess_device(wanted: Literal["auto", "cpu", "cuda"]) -> Device:

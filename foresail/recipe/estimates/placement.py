@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from math import ceil
 
+from foresail.recipe.estimates.machine import Room, this_machine
 from foresail.recipe.estimates.memory import Device
-from foresail.recipe.estimates.ray_cluster import NO_RAY, Room, ask_nodes, ray_is_there
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Rollout
 
+NO_RAY = 'cluster.kind = "ray" needs Ray, which is not installed here; pip install "foresail[ray]"'
 NOTHING = Room(cpus=0, gpus=0)
 
 
@@ -134,6 +136,7 @@ def grading_lines(cluster: Cluster) -> Iterator[str]:
 
 
 def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
+    """A cluster elsewhere is asked later, by `foresail.ray_cluster.check_cluster`."""
     if cluster.kind != "ray":
         return
     if not ray_is_there():
@@ -145,12 +148,12 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
             'in turns, rollout.workers = 0 and cluster.kind = "local": the trainer has an engine of its own then'
         )
         return
-    try:
-        nodes = ask_nodes(cluster)
-    except ValueError as error:
-        yield str(error)
-        return
-    yield from misfits(place(cluster, rollout, device), nodes)
+    if cluster.address is None:
+        yield from misfits(place(cluster, rollout, device), [this_machine()])
+
+
+def ray_is_there() -> bool:
+    return find_spec("ray") is not None
 
 
 def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:

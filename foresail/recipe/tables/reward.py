@@ -11,8 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.keys import NamesNone
-from foresail.recipe.reward_function import Function, name_of, split_name
+from foresail.recipe.reward_function import Function, name_of
 from foresail.recipe.tables.parts import Part
+from foresail.user_code import split_name
 
 GRADERS = ("math", "exact", "qa", "code")
 NO_GRADER = "none"  # of a reward that has terms only

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from foresail.actors import ActorFailed, ActorLost, Line, drain, end_actor, send_order, start_actor
-from foresail.recipe.estimates.ray_cluster import this_node
+from foresail.ray_cluster import this_node
 from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.remote.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.remote.instance import RemoteInstance

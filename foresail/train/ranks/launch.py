@@ -20,8 +20,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from foresail.ray_cluster import open_cluster
 from foresail.recipe.estimates.placement import rank_room
-from foresail.recipe.estimates.ray_cluster import open_cluster
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster, group_mistakes, torchrun_place

@@ -32,7 +32,7 @@ from foresail.actors import (
     send_order,
     start_actor,
 )
-from foresail.recipe.estimates.ray_cluster import Room
+from foresail.recipe.estimates.machine import Room
 from foresail.train.ranks.follower import Failure, RankFailed, describe_loss, follow
 from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, between_hosts, on_this_host, open_store

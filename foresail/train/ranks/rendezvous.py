@@ -18,7 +18,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from foresail.recipe.estimates.ray_cluster import environment
+from foresail.ray_cluster import environment
 
 HERE = "127.0.0.1"
 GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"

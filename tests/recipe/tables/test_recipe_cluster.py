@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sound_recipe import in_empty_folder, make
 
-from foresail.recipe.estimates import ray_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates import placement
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.estimates.placement import Placement, lines_for, misfits, place, placement_refusals
-from foresail.recipe.estimates.ray_cluster import Room, environment, start_environment
 from foresail.recipe.reading.describe import describe
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.tables.cluster import TORCHRUN, Cluster, head_mistakes, training_mistakes
@@ -120,12 +121,12 @@ def test_rank_0_is_this_process_and_ray_places_the_others() -> None:
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_cluster, "find_spec", lambda name: None if name == "ray" else find_spec(name))
+    monkeypatch.setattr(placement, "find_spec", lambda name: None if name == "ray" else find_spec(name))
     (said,) = placement_refusals(Cluster(kind="ray"), Rollout(workers=2), "cpu")
     assert "foresail[ray]" in said
     with (
         pytest.raises(ImportError, match=r"foresail\[ray\]"),
-        ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)),
+        open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)),
     ):
         pass  # fmt: skip
 
@@ -201,30 +202,3 @@ def test_the_placement_says_who_is_where_and_who_waits() -> None:
     assert "trainer, rank 0      1   1 CPU, 1 GPU each       this process" in lines
     assert "other ranks          3   1 CPU, 1 GPU each       this host" in lines
     assert "grader hosts         2   4 CPU, 0 GPU each" in lines and "workers" not in lines
-
-
-def test_tokens_are_not_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_cluster, "ray_is_there", lambda: True)
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with (
-        pytest.raises(ValueError, match="with tokens only; unset it"),
-        ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)),
-    ):
-        pass  # fmt: skip
-
-
-def test_a_local_cluster_does_not_get_the_trainers_cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,7")
-    assert start_environment(1)["CUDA_VISIBLE_DEVICES"] == "5,7"
-    with environment({"CUDA_VISIBLE_DEVICES": "5", "FORESAIL_NEW": "1"}):
-        assert ray_cluster.visible_cards() == ["5"]
-    assert ray_cluster.visible_cards() == ["3", "5", "7"]
-    assert "FORESAIL_NEW" not in ray_cluster.os.environ
-
-
-@pytest.mark.parametrize(
-    "address", ["127.0.0.1:1", "ray://127.0.0.1:10001", "somewhere", ":6379", "127.0.0.1:"]
-)
-def test_a_cluster_that_is_not_there_is_refused_at_once(address: str) -> None:
-    with pytest.raises(ValueError, match=r"cluster\.address = "):
-        ray_cluster.check_reachable(address)

@@ -13,6 +13,14 @@ WITHOUT = pytest.mark.skip(
 )
 
 
+@pytest.fixture(scope="session")
+def start(tiny_tokenizer: Path, tiny_conversations: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint that runs learn even digits from."""
+    from even_digits import train_start
+
+    return train_start(tiny_tokenizer, tiny_conversations, tmp_path_factory.mktemp("start"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):

@@ -19,6 +19,7 @@ import pytest
 
 pytest.importorskip("ray", reason="needs Ray: make test-vllm")
 
+from even_digits import learn
 from real_vllm import (
     BACKSTOP,
     LLAMA,
@@ -31,11 +32,11 @@ from real_vllm import (
     requests,
     spec_of,
 )
-from test_vllm_learns import learn, start  # noqa: F401 a fixture
 
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.rollout.build import build_fleet
@@ -121,7 +122,7 @@ def test_actors_draw_the_native_engines_tokens_whatever_the_weights_and_whoever_
             fleet.close()
 
 
-def test_a_run_on_vllm_actors_trains_on_the_policys_own_samples(start: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_run_on_vllm_actors_trains_on_the_policys_own_samples(start: Path, tmp_path: Path) -> None:
     with redirect_stdout(StringIO()):
         rows = learn(start, tmp_path, seed=0, steps=3, cluster=SEPARATE, backend="vllm", workers=1)
     assert max(row["rollout/logprob_abs_diff_max"] for row in rows) < 1e-4

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe.estimates.ray_cluster import PACKAGES, environment
+from foresail.ray_cluster import PACKAGES, environment
 
 # before Ray is loaded; `make test-ray` does it too
 os.environ.setdefault("RAY_AUTH_MODE", "token")

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import random
-import re
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from command_line import PATIENCE, CommandLine
-from safetensors.torch import load_file
-from small_runs import weights
+from random_seed import random_seed
+from rank_failures import (
+    fail_on_rank_0,
+    fail_while_rank_2_hangs,
+    follower,
+    is_running,
+    kill_follower,
+    refuse_on_rank_1,
+)
+from run_ends import contents
+from small_runs import curve, weights
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.recipe.reading.dump import to_toml
@@ -35,9 +42,6 @@ from foresail.train.session import Outcome
 from foresail.train.stages import sft
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
-from foresail.train.trainer import Trainer
-
-CLOCK = ("timing_s/", "perf/", "rollout/tokens_per_second")  # what depends on the machine or on the ranks
 
 
 @pytest.fixture
@@ -53,13 +57,6 @@ def recipe(tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path) -> Ca
         )
 
     return make
-
-
-def curve(outcome: Outcome) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in record.items() if not name.startswith(CLOCK)}
-        for record in RunDirectory(outcome.run).read_metrics()
-    ]
 
 
 def same_curve(ours: Outcome, theirs: Outcome) -> None:
@@ -79,27 +76,6 @@ def resume_copy(outcome: Outcome, name: str, ranks: int, context: int = 1) -> Ou
     stage: Any = run_sft if isinstance(recipe, Sft) else run_rl
     resumed: Outcome = stage(recipe.model_copy(update={"run": where}), resume=True)
     return resumed
-
-
-def contents(checkpoint: Path) -> dict[str, Any]:
-    """Every file, of tensors their bits: the order of a safetensors file's metadata is by chance.
-
-    Not the run's name and the length of its log, which has times in it, and not the checksums of these.
-    """
-    found: dict[str, Any] = {}
-    for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
-        name = str(path.relative_to(checkpoint))
-        if path.suffix == ".safetensors":
-            found[name] = {key: tensor.numpy(force=True).tobytes() for key, tensor in tensors(path).items()}
-        elif path.name not in ("manifest.json", "recipe.toml", "log.json"):
-            found[name] = path.read_bytes()
-    return found
-
-
-def tensors(path: Path) -> dict[str, torch.Tensor]:
-    return {
-        name: tensor.view(torch.uint8) if tensor.ndim else tensor for name, tensor in load_file(path).items()
-    }
 
 
 def test_ranks_have_the_curve_of_one_process_and_any_number_goes_on(
@@ -177,31 +153,6 @@ def drawn(outcome: Outcome) -> list[list[int]]:
 # Errors and deaths.
 
 
-def fail_on_rank_1(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
-    if trainer.world.rank == 1:
-        raise KeyError("a mistake of ours")
-    return {"loss": float(trainer.world.sum(1))}
-
-
-def fail_while_rank_2_hangs(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
-    """Rank 0 waits for both, and would wait for ever for the second."""
-    if trainer.world.rank == 2:
-        time.sleep(10 * PATIENCE)
-    return fail_on_rank_1(trainer)
-
-
-def refuse_on_rank_1(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
-    if trainer.world.rank == 1:
-        raise ValueError("the disk of rank 1 is full; free some space")
-    return {"loss": float(trainer.world.sum(1))}
-
-
-def fail_on_rank_0(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
-    if trainer.world.rank == 0:
-        raise RuntimeError("of rank 0 itself")
-    return {"loss": float(trainer.world.sum(1))}
-
-
 @pytest.mark.parametrize(
     ("update", "error", "words"),
     [
@@ -223,22 +174,11 @@ def test_the_first_error_of_any_rank_is_the_runs(
         run_sft(recipe("failing", ranks=3))
 
 
-def follower(folder: Path, rank: int = 1) -> int:
-    """The process of a rank, as its log tells it."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        path = log_path(folder, rank)
-        if path.exists() and (found := re.search(r"process (\d+)", path.read_text())):
-            return int(found[1])
-        time.sleep(0.01)
-    raise AssertionError(f"rank {rank} never began")
-
-
 def test_a_killed_follower_ends_the_run_which_then_goes_on_as_if_nothing_had_been(
     recipe: Callable[..., Sft], forked_workers: None
 ) -> None:
     """At random moments: while models load, in the middle of updates, between them, while saving."""
-    undisturbed, numbers = run_sft(recipe("undisturbed", ranks=2, steps=12)), random.Random(time.time_ns())
+    undisturbed, numbers = run_sft(recipe("undisturbed", ranks=2, steps=12)), random.Random(random_seed())
     for number in range(3):
         killed = recipe(f"killed {number}", ranks=2, steps=12)
         when = numbers.randint(0, 10) if number else 0, numbers.uniform(0, 0.05)  # once while models load
@@ -251,16 +191,6 @@ def test_a_killed_follower_ends_the_run_which_then_goes_on_as_if_nothing_had_bee
         thread.join()
         assert curve(outcome) == curve(undisturbed), f"killed at {when}"
         assert contents(outcome.checkpoint) == contents(undisturbed.checkpoint), f"killed at {when}"
-
-
-def kill_follower(folder: Path, steps: int, delay: float) -> None:
-    """After so many steps, and a moment."""
-    process, run = follower(folder), RunDirectory(folder)
-    while is_running(process) and len(run.read_metrics()) < steps:
-        time.sleep(0.001)
-    time.sleep(delay)
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
 
 
 def test_followers_do_not_outlive_a_killed_leader(recipe: Callable[..., Sft], foresail: CommandLine) -> None:
@@ -281,14 +211,6 @@ def test_followers_do_not_outlive_a_killed_leader(recipe: Callable[..., Sft], fo
     done = run.checkpoint_steps()[-1]
     finished = foresail.run("resume", run.path, "cluster.ranks=1", f"steps={done + 1}")
     assert finished.code == 0, finished.err
-
-
-def is_running(process: int) -> bool:
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_ranks_of_torchrun_find_each_other(

@@ -18,7 +18,8 @@ pytest.importorskip("ray", reason="needs Ray: make test-ray")
 from random_kills import compare, run
 from ray_nodes import simulated
 
-from foresail.recipe.estimates.ray_cluster import PACKAGES, Room, environment, open_cluster
+from foresail.ray_cluster import PACKAGES, environment, open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, single_turn

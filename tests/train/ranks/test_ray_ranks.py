@@ -16,8 +16,11 @@ import pytest
 
 pytest.importorskip("ray", reason="needs Ray: make test-ray")
 
+from random_seed import random_seed
+from rank_failures import fail_while_rank_2_hangs, follower, kill_follower, refuse_on_rank_1
 from ray_nodes import simulated
-from test_rank_runs import contents, curve, fail_while_rank_2_hangs, follower, kill_follower, refuse_on_rank_1
+from run_ends import contents
+from small_runs import curve
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.recipe.stages.sft import Sft
@@ -98,7 +101,7 @@ def test_a_lost_rank_or_host_ends_the_run_which_then_goes_on_as_if_nothing_had_b
     nodes: Any, recipe: Callable[..., Sft], forked_workers: None
 ) -> None:
     """At random moments: while models load, in the middle of updates, between them, while saving."""
-    steps, numbers = 30, random.Random(time.time_ns())
+    steps, numbers = 30, random.Random(random_seed())
     undisturbed = run_sft(recipe("undisturbed", Cluster(ranks=3), steps=steps))
 
     def end_a_rank(folder: Path, after: int, delay: float) -> None:

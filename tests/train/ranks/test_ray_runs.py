@@ -16,10 +16,11 @@ pytest.importorskip("ray", reason="needs Ray: make test-ray")
 from random_delays import drawn
 from random_kills import attack
 from small_runs import train, weights
-from test_ahead import ahead
+from stale_runs import stale_recipe
 
 from foresail.model.hf import empty_model
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.shape.hf_config import read_shape as load_shape
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Engine, Rollout
@@ -53,9 +54,9 @@ def test_a_run_on_ray_learns_what_a_run_in_one_process_learns(
 def test_separate_actors_draw_one_step_ahead_what_one_process_would(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    here = run_rl(ahead(tiny_checkpoint, tmp_path / "here"))
+    here = run_rl(stale_recipe(tiny_checkpoint, tmp_path / "here"))
     apart = Cluster(kind="ray", placement="separate", worker_cpus=0.5)
-    there = run_rl(ahead(tiny_checkpoint, tmp_path / "there", workers=2, cluster=apart))
+    there = run_rl(stale_recipe(tiny_checkpoint, tmp_path / "there", workers=2, cluster=apart))
     assert drawn(there.run) == drawn(here.run)
     assert torch.equal(weights(there.checkpoint), weights(here.checkpoint))
 

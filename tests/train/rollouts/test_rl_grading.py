@@ -11,7 +11,7 @@ import torch
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.data.problems.problems import load_problems
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.model.hf import load_model
 from foresail.recipe.tables.parts import DynamicSampling, Problems, Sampling
@@ -20,11 +20,11 @@ from foresail.records import RunStopped
 from foresail.runlog.directory import RunDirectory
 from foresail.train.stages.rl import run_rl
 
-# The same verdicts as the grader `exact` on `\boxed{7}`, by hand, after waits that no two runs share.
+# The same verdicts as the grader `exact` on `\boxed{7}`, by hand, after waits.
 SLOW = r"""
-import os, random, time
+import random, time
 def score(completions, answer, completion_ids, **kwargs):
-    time.sleep(random.SystemRandom().random() / 200)
+    time.sleep(random.Random(str(completions)).random() / 200)
     assert len(completion_ids[0]) >= 1
     return [float(completion.strip() == r"\boxed{%s}" % gold) for completion, gold in zip(completions, answer)]
 """

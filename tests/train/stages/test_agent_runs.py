@@ -41,12 +41,12 @@ def test_two_deterministic_runs_are_equal_whichever_tool_answers_first(
             tmp_path / name,
             steps=3,
             run=Run(name="rl", root=str(tmp_path / name), device="cpu", deterministic=True),
-            environment=Environment(name=f"{world}:Late"),
+            environment=Environment(name=f"{world}:{name}"),
             sampling=Sampling(max_new_tokens=2 * MAX_NEW),
             prompts_per_step=4,
             samples_per_prompt=4,
         )[0]
-        for name in ("one", "other")
+        for name in ("Late", "Later")
     )
     assert drawn(one.run) == drawn(other.run)
     found = steady_metrics(one.run)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 from command_line import CommandLine
+from run_ends import assert_same_end, last_step
 from small_runs import train, weights
-from test_stop_and_go_on import assert_same_end, last_step
 from tiny_world import MAX_NEW, PROBLEMS, rl_recipe, write_lines
 
 from foresail.data.problems.problems import load_problems

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 from small_pairs import dpo_recipe, write_pairs
-from small_runs import weights
+from small_runs import curve, losses, weights
 from tiny_world import write_lines
 
 import foresail
@@ -28,7 +28,6 @@ from foresail.train.checkpoints.resume import extend
 from foresail.train.session import Outcome
 from foresail.train.stages.dpo import run_dpo
 
-CLOCK = ("timing_s/", "perf/")
 Make = Callable[..., Dpo]
 
 
@@ -48,18 +47,6 @@ def make(tiny_checkpoint: Path, pair_file: Path, tmp_path: Path) -> Make:
         return dpo_recipe(tiny_checkpoint, data, tmp_path, name, **changes)
 
     return recipe
-
-
-def curve(outcome: Outcome | Path) -> list[dict[str, Any]]:
-    folder = outcome if isinstance(outcome, Path) else outcome.run
-    return [
-        {name: value for name, value in record.items() if not name.startswith(CLOCK)}
-        for record in RunDirectory(folder).read_metrics()
-    ]
-
-
-def losses(outcome: Outcome) -> list[float]:
-    return [record["train/loss"] for record in curve(outcome) if record["step"]]
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ import pytest
 from command_line import CommandLine
 from safetensors.torch import load_file
 from small_pairs import kto_recipe, write_judged, write_pairs
-from small_runs import weights
-from test_dpo_stage import curve, losses
+from small_runs import curve, losses, weights
 from tiny_world import write_lines
 
 import foresail

@@ -49,7 +49,7 @@ def test_two_steps(tiny_tokenizer: Path, tmp_path: Path, way: str) -> None:
             tokenizer=str(tiny_tokenizer),
             dtype="float16" if way == "float16" else "bfloat16",
         ),
-        "reward": Reward(grader=write_slow_grader(tmp_path), workers=0),
+        "reward": Reward(grader=write_slow_grader(tmp_path, seed="0"), workers=0),
         "steps": 2,
         "prompts_per_step": 12,
         "samples_per_prompt": 16,

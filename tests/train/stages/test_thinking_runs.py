@@ -14,7 +14,8 @@ from foresail.cli import app
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
-from foresail.evaluation.pass_rates import digest
+from foresail.evaluation import checkpoint as checkpoints
+from foresail.evaluation.recorded_samples import digest
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables.parts import Model, Problems, Run, Sampling
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
@@ -119,12 +120,18 @@ def test_check_tells_a_budget_that_leaves_no_answer_and_a_template_that_never_th
     assert not silent.refusals and any("knows no <think>" in line for line in silent.warnings)
 
 
-def test_evaluate_judges_both_modes_each_in_its_folder(world):
+def test_evaluate_judges_both_modes_of_one_model_each_in_its_folder(world, monkeypatch):
     folder, checkpoint, _ = world
     words = ["eval", str(checkpoint), "--data", HELD_OUT, "--thinking", "both", "--thinking-budget", "4"]
     words += ["--samples", "1", "--max-new-tokens", "24", "--device", "cpu", "--output", str(folder / "eval")]
+    loads = []
+    load = checkpoints.load_model
+    monkeypatch.setattr(
+        checkpoints, "load_model", lambda path, **rest: loads.append(path) or load(path, **rest)
+    )
     said = CliRunner().invoke(app, words)
     assert said.exit_code == 0, said.output
+    assert len(loads) == 1
     on, off = (
         json.loads((folder / "eval" / f"thinking-{mode}" / "summary.json").read_text())["samples"]
         for mode in ("on", "off")
