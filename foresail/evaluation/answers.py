@@ -20,7 +20,7 @@ from foresail.recipe.tables import parts
 from foresail.records import Message
 from foresail.rollout.build import build_fleet
 
-MOST_NEW_TOKENS = 512  # of an answer whose length nobody set
+MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
 
 
 class AnsweringModel:
@@ -60,7 +60,7 @@ class AnsweringModel:
         modes = [self.thinking] * len(conversations)
         prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
         longest, context = max(map(len, prompts)), self.model.shape.max_context
-        length = self.max_new_tokens or max(1, min(MOST_NEW_TOKENS, context - longest))
+        length = self.max_new_tokens or max(1, min(MAX_NEW_TOKENS, context - longest))
         check_context(longest, length, context)
         engine = choose_engine(self.model, longest + length, num_attempts=len(prompts))
         sampling = parts.Sampling(**{**self.sampling, "max_new_tokens": length})

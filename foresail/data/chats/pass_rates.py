@@ -18,7 +18,7 @@ from foresail.data.chats.conversations import Chat
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed:
-    """What is kept, and how many are not, by the reason."""
+    """The conversations inside the window, and how many are outside, by the reason."""
 
     kept: list[Chat]
     below: int = 0
@@ -69,7 +69,7 @@ def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
 
 
 def read_pass_rates(path: Path) -> dict[str, float | None]:
-    """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: nobody could tell."""
+    """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: not gradable."""
     if not path.is_file():
         raise ValueError(f"{path} is no file of pass rates; `foresail data grade-difficulty` writes one")
     rates: dict[str, float | None] = {}

@@ -54,7 +54,7 @@ ALIKE = {
     "stages.data": "data",
     "teacher": "model",
 }
-MOST_LISTED = 12  # keys of a table
+MAX_LISTED = 12  # keys of a table
 
 
 def hint(path: str, known: Collection[str], stage: str = "", value: Any = None) -> str:
@@ -176,7 +176,7 @@ class Hints:
         """Where its table is one of ours and has few keys, those."""
         table, _, _ = path.rpartition(".")
         keys = [key.rpartition(".")[2] for key in sorted(self.known) if key.rpartition(".")[0] == table]
-        if not table or not 0 < len(keys) <= MOST_LISTED:
+        if not table or not 0 < len(keys) <= MAX_LISTED:
             return None
         return f"[{table}] takes {', '.join(keys)}"
 

@@ -14,7 +14,7 @@ from foresail.recipe.reward_function import given_by_program, name_of
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables.reward import Reward
 
-MOST_KEYS = 4  # that a message names
+MAX_KEYS = 4  # that a message names
 
 
 def check_new_run(recipe: Stage) -> str | None:
@@ -119,4 +119,4 @@ def differing_keys(one: Stage, other: Stage) -> list[str]:
     ours, theirs = ({key: by_name(value) for key, value in leaves(written(each))} for each in (one, other))
     places = ("run.root", "run.name")
     unlike = [key for key in ours | theirs if key not in places and ours.get(key) != theirs.get(key)]
-    return unlike[:MOST_KEYS] + ["…"] * (len(unlike) > MOST_KEYS)
+    return unlike[:MAX_KEYS] + ["…"] * (len(unlike) > MAX_KEYS)

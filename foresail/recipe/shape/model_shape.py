@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from foresail.recipe.shape.rope import RopeScaling, dynamic_base
 
 Family = Literal["llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "ernie4_5_moe"]
-MOST_MTP = 8  # layers: half of the longest draft
+MAX_MTP = 8  # layers: half of the longest draft
 
 
 class Experts(BaseModel):
@@ -59,7 +59,7 @@ class ModelShape(BaseModel):
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
     tied: bool = Field(True, description="the head is the embedding")
     experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
-    mtp: int = Field(0, ge=0, le=MOST_MTP, description="MTP layers, which predict further tokens; 0: none")
+    mtp: int = Field(0, ge=0, le=MAX_MTP, description="MTP layers, which predict further tokens; 0: none")
     scores: bool = Field(False, description="a reward model: its head gives one score, no words")
 
     @model_validator(mode="after")

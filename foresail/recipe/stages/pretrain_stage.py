@@ -27,7 +27,7 @@ def whole(value: Any) -> Any:
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]
-MOST_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
+MAX_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
 
 
 class Corpus(Part):
@@ -124,9 +124,9 @@ class PretrainStage(Part):
                     "batch grows from the one to the other"
                 )
         growing = min(self.tokens, self.batch_warmup_tokens)
-        if self.rows and growing > MOST_GROWING * self.rows * self.length:
+        if self.rows and growing > MAX_GROWING * self.rows * self.length:
             yield (
-                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MOST_GROWING:,} updates of "
+                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MAX_GROWING:,} updates of "
                 f"{self.batch_tokens:,} tokens; lower it, or raise batch_tokens"
             )
         if self.decay == "constant":

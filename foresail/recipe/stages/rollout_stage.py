@@ -30,7 +30,7 @@ from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.backend import backend_mistakes, backend_refusals
 from foresail.recipe.tables.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
-from foresail.recipe.tables.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.tables.curriculum import changes, mix_in_words, stage_at
 from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.levels import level_refusals
 from foresail.recipe.tables.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
@@ -46,6 +46,7 @@ from foresail.recipe.tables.sources import (
     supply_warnings,
     weight_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 from foresail.recipe.tables.staleness import staleness_mistakes
 from foresail.recipe.tables.values import Mix
 
@@ -170,7 +171,7 @@ class RolloutStage(Stage):
             return
         own = list(self.model_copy(update={"curriculum": ()}).mistakes())
         yield from own
-        yield from length_mistakes(self.curriculum, self.steps)
+        yield from length_mistakes("curriculum", self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
                 "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "

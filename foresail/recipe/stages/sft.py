@@ -11,10 +11,8 @@ from foresail.recipe.estimates.batches import Batches, grouped, join_batches
 from foresail.recipe.stages.sft_stage import (
     Resample,
     SftStages,
-    length_mistakes,
     resample_mistakes,
     stage_changes,
-    stage_lengths,
 )
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
@@ -32,6 +30,7 @@ from foresail.recipe.tables.sources import (
     weight_mistakes,
     window_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 
 
 class Sft(Stage):
@@ -122,9 +121,12 @@ class Sft(Stage):
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
         if self.stages:
-            told = [*length_mistakes(self.stages, self.steps), *resample_mistakes(self.stages)]
-            yield from told
-            if told:
+            mistakes = [
+                *length_mistakes("stages", self.stages, self.steps),
+                *resample_mistakes(self.stages),
+            ]
+            yield from mistakes
+            if mistakes:
                 return
             yield from self.stage_mistakes()
         elif not self.data:
