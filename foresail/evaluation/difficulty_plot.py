@@ -18,7 +18,7 @@ MAX_BINS = 20
 
 
 def try_to_plot(graded: Sequence[GradedProblem], path: Path) -> str:
-    """Where the picture is, or why there is none: levels are worth having without it."""
+    """The line to print: where the picture is, or why there is none."""
     try:
         figure = plot_pass_rates(graded)
     except ImportError as error:

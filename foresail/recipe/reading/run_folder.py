@@ -85,7 +85,7 @@ def has_begun(folder: Path) -> bool:
 
 
 def is_before_steps(line: bytes) -> bool:
-    """The record of step 0, written before the first step; what cannot be read is not taken for it."""
+    """Whether a line is the record of step 0, written before the first step."""
     try:
         return json.loads(line)["step"] == 0
     except (ValueError, TypeError, KeyError):
@@ -93,7 +93,7 @@ def is_before_steps(line: bytes) -> bool:
 
 
 def written(recipe: Stage) -> dict[str, Any]:
-    """The recipe's values, a lone source as a table: keys as one writes them."""
+    """The recipe's values as a user writes them: a lone source is a table."""
     return {
         name: entry[0]
         if isinstance(entry, tuple) and len(entry) == 1 and isinstance(entry[0], dict)

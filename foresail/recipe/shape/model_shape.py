@@ -1,4 +1,4 @@
-"""The shape of a decoder: all that is needed to build it, or to reckon its memory without torch."""
+"""The shape of a decoder: enough to build it, or to estimate its memory without torch."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ModelShape(BaseModel):
         return self
 
     def experts_in(self, layer: int) -> Experts | None:
-        """None: that layer has an MLP. So have MTP layers, whose numbers follow: drafts must be cheap."""
+        """None: that layer has an MLP. MTP layers, whose numbers follow, have one too: drafts must be cheap."""
         if self.experts is None or not self.experts.dense_layers <= layer < self.num_layers:
             return None
         return self.experts
@@ -101,7 +101,7 @@ class ModelShape(BaseModel):
 
     @property
     def active_parameters(self) -> int:
-        """Those that compute something for one token: of routed experts only its own."""
+        """Parameters used for one token: of the routed experts, only those it is routed to."""
         active = 0 if self.experts is None else self.experts.active
         return self._count(active)
 
@@ -146,7 +146,7 @@ class ModelShape(BaseModel):
         return self.model_copy(update=changes)
 
     def within_context(self) -> ModelShape:
-        """For others, who may see more in dynamic positions: here they are plain ones."""
+        """The shape to save for other programs: without dynamic positions, which would reach further there."""
         dynamic = self.rope_scaling is not None and self.rope_scaling.type == "dynamic"
         return self.model_copy(update={"rope_scaling": None}) if dynamic else self
 

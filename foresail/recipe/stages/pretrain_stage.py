@@ -22,7 +22,7 @@ from foresail.recipe.tables.values import SourceName
 
 
 def whole(value: Any) -> Any:
-    """8e12 is a number of tokens as good as 8_000_000_000_000."""
+    """8e12 may be written for 8_000_000_000_000."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
 
 
@@ -110,7 +110,7 @@ class PretrainStage(Part):
         return self.batch_tokens // self.length
 
     def mistakes(self, lr: float) -> Iterator[str]:
-        """With the rate that it has; the stage's place is put before each."""
+        """Mistakes of the stage at its rate; the caller puts the stage's place before each."""
         if not self.data:
             yield "data names no corpus; set it to a folder of token shards, or add a table [[stages.data]]"
         if self.batch_tokens < self.length:
@@ -186,5 +186,5 @@ def locate(stages: Sequence[PretrainStage], position: int) -> Where:
 
 
 def rate_of(stage: PretrainStage, lr: float) -> float:
-    """At its height; `lr` is the recipe's."""
+    """The learning rate at its height; `lr` is the recipe's."""
     return lr if stage.lr is None else stage.lr

@@ -113,12 +113,12 @@ class RolloutStage(Stage):
 
     @property
     def parts_per_pass(self) -> int:
-        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        """The disjoint parts of a step's samples, one update each: 16 updates in 4 passes have 4."""
         return self.updates_per_step // self.num_passes
 
     @property
     def critic_only_steps(self) -> int:
-        """First steps, in which the policy waits."""
+        """The first steps, in which only the critic learns."""
         return 0
 
     @property
@@ -152,7 +152,7 @@ class RolloutStage(Stage):
 
     @property
     def draws_stale_tokens(self) -> bool:
-        """Whether what is learned from may be of older weights."""
+        """Whether samples may come from older weights."""
         return self.dynamic_sampling.carry or self.rollout.staleness > 0
 
     @property
@@ -161,7 +161,7 @@ class RolloutStage(Stage):
         return self.rollout.workers if self.rollout.staleness and here else 0
 
     def for_followers(self) -> Self:
-        """Without rewards, which may be functions of the process that leads, or data."""
+        """Without rewards, which may be functions of the first process, and without data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
@@ -275,7 +275,7 @@ class RolloutStage(Stage):
         return {"data": self.data, "eval": self.eval}
 
     def reward_functions(self) -> dict[str, Function]:
-        """Functions of one's own that the run asks, by the key that names them first."""
+        """The user's reward functions, by the first key that names each."""
         sources = {
             place: source for key, table in self.problem_tables.items() for place, source in named(key, table)
         }

@@ -107,7 +107,7 @@ class Sft(Stage):
 
     @property
     def measures(self) -> bool:
-        """Whether there is something to measure the loss by."""
+        """Whether some conversations are held out to measure the loss."""
         return bool(self.held_out) or any(source.held_out for phase in self.phases for source in phase.data)
 
     @property
@@ -153,7 +153,7 @@ class Sft(Stage):
             yield from (f"{place}: {mistake}" for mistake in weight_mistakes(phase.data))
 
     def held_out_mistakes(self) -> Iterator[str]:
-        """What is measured under one name is one set; what is kept from one stage is kept from all."""
+        """A name must mean one held-out set; conversations held out of one stage are held out of all."""
         names: dict[str, str] = {}
         amounts: dict[str, tuple[int | None, float]] = {}
         for source in (source for phase in self.phases for source in phase.data):

@@ -66,7 +66,7 @@ SftStages = Tables[SftStage]
 
 
 def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
+    """The recipe's keys with other values in this stage; `optimizer` is the recipe's."""
     settings = {name: getattr(stage, name) for name in SftStage.model_fields}
     set_ones = {name: value for name, value in settings.items() if value not in (None, ())}
     rates = {name: value for name, value in set_ones.items() if name in RATES}

@@ -26,7 +26,7 @@ def steps_left(stages: Sequence[CurriculumStage], step: int) -> int | None:
 
 
 def changes(stage: CurriculumStage, sampling: Sampling) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose sampling that is; it has no further stages."""
+    """The recipe's keys with other values in this stage; `sampling` is the recipe's."""
     settings = stage.model_dump(exclude={"steps"}, exclude_none=True)
     drawn = {name: settings.pop(name) for name in Sampling.model_fields if name in settings}
     return {"curriculum": (), "sampling": sampling.model_copy(update=drawn), **settings}
