@@ -6,8 +6,8 @@
     session.close()
 
 It is confined and limited as programs are (`foresail.judge.sandbox`), and holds one of the judge's workers from its
-first call until it is closed. Code that ends its process or breaks a limit loses its names and is told so; the next
-call starts afresh. `WorkerDied` means that the sandbox itself failed.
+first call until it is closed. Code that ends its process or breaks a limit loses its names, and the output says
+so; the next call starts afresh. `WorkerDied` means that the sandbox itself failed.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class JudgeSession:
         return ended
 
     def abandon(self) -> None:
-        """A worker that may still be busy is of no use to anybody."""
+        """Closes a worker that may still be busy: nobody else can use it."""
         process, self.process = self.process, None
         if process is not None:
             self.judge.take_back(None)

@@ -1,9 +1,9 @@
 r"""Finding the final answer in a response.
 
-Only text after the last `</think>` counts, and nothing does while a `<think>` is still open. There the last
-`\boxed{…}` speaks. Where none stands, an answer may be stated ("the answer is 7", "#### 7"), and at the
-most lenient be the last value of the last sentence. What is denied, doubted or taken back is no answer, and
-values that are offered side by side are one answer together. Every rule is one pass over the text.
+Only text after the last `</think>` counts; a response whose `<think>` is still open has no answer. The last
+`\boxed{…}` is the answer. Without a box it is what the text states ("the answer is 7", "#### 7") or, with
+`accept="any"`, the last value of the last sentence. A value that is denied, doubted or taken back is no answer.
+Values that are offered side by side are one answer together. Every rule is one pass over the text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Extracted(NamedTuple):
 def extract(response: str, accept: Accept = "any") -> Extracted | None:
     r"""extract(r"so \boxed{7}") -> 7, boxed; extract("#### 7") -> 7, stated; extract("7", "boxed") -> None.
 
-    The last box speaks even when it is empty: `\boxed{7} or rather \boxed{}` has no answer.
+    The last box is the answer even when it is empty: `\boxed{7} or rather \boxed{}` has no answer.
     """
     final = final_text(response)
     if final is None:

@@ -2,8 +2,8 @@ r"""Short answers in words, as question answering has them: a name, a place, a d
 
 A response is right if its answer, as a whole, is one of the accepted ones after SQuAD's normalisation: case,
 punctuation and articles do not matter. What is said beside the right answer makes it wrong: "Paris or London",
-"not Paris", the question again. Token F1 with the best of the accepted answers is told beside it, as the term `f1`;
-it is no reward, for a list of guesses raises it.
+"not Paris", the question again. The verdict's term `f1` is the
+token F1 with the best of the accepted answers. It is no reward: a list of guesses raises it.
 
 Where that normalisation would make different answers equal, it is not followed: 1.5 is not 15, -5 not 5, 1/2 not
 12, C++ not C, and Vitamin A not Vitamin.

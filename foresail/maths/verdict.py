@@ -1,9 +1,8 @@
 r"""The maths verifier: whether a response's final answer means what the right answer means.
 
-Exact arithmetic first, then many digits at random points with relative error bounds. Limits stand before
-every step and one budget before all of them, so any text gets its verdict quickly, from any thread and without
-signals. Nothing in a response makes it raise or fail: what is too deep or too much work is wrong. No text is ever
-evaluated as a program.
+Answers are compared by exact arithmetic, then by many digits at random points with relative error bounds. Every
+step has a limit, and one budget covers all steps, so any text gets its verdict quickly, in any thread. No response
+makes the verifier raise: an answer that is too deep or too much work is wrong. No text is ever run as a program.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from foresail.records import Verdict
 
 SHORT = 300  # characters of two answers whose comparison is remembered
 VALUE_COST = 50  # work to look at one of several values, beside one for each character
-FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an error nobody had thought of
+FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an unexpected error
 SHOWN = 60  # characters of each side that `detail` keeps
 
 _LISTS = frozenset(["list", "{}", "braces"])
@@ -68,10 +67,10 @@ def _judge(response: str, gold: str, accept: Accept) -> Verdict:
 
 
 def _without_comparison(error: Exception, gold: Node) -> Verdict:
-    """Where nothing could be compared: the problem is to blame if its answer alone fails, else the response.
+    """The verdict after an error: `ungradable` if the right answer alone fails, else `wrong`.
 
-    Only the first two errors are meant to happen; the stack is where Python was allowed less than `stack.py` counts
-    on. Any other is a fault of this verifier, and a response that provokes one must not drop its group by it.
+    Exhausted and RecursionError are expected; the second where Python's stack is smaller than `stack.py` assumes.
+    Any other error is a bug of this verifier, and `wrong`, so that no response can drop its group by it.
     """
     why = "too much work"
     if not isinstance(error, Exhausted | RecursionError):

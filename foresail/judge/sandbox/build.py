@@ -16,7 +16,7 @@ BINARY_LIMITS = Limits(seconds=15, memory_mb=1024, output_bytes=64 << 20, file_m
 
 
 class NotCompiled(Exception):
-    """The program's fault, in the compiler's words."""
+    """The program does not compile; the message is the compiler's."""
 
 
 def check_compiler() -> None:

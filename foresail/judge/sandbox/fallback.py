@@ -1,7 +1,7 @@
 """Confinement where namespaces are forbidden: rlimits, Landlock and seccomp; and none at all, for those who ask.
 
-Without a process namespace nobody could be sure to catch a program's children, so it may have none. Without a
-mount namespace its files could not be capped, so it may write none.
+Without a process namespace a program's children might escape, so it may have none. Without a mount namespace its
+files cannot be limited, so it may write none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Unconfined:
     def start(self) -> str:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # orphans come here, where they are killed
         set_fixed_limits()
-        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # so that one sees whose it is
+        self.scratch = tempfile.mkdtemp(
+            prefix=f"{SCRATCH}{os.getppid()}-"
+        )  # the name shows whose folder it is
         self.folder = os.path.join(self.scratch, "work")
         return "none"
 

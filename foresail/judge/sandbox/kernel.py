@@ -1,4 +1,4 @@
-"""Linux calls that the standard library does not offer. Numbers without a machine are the same on all."""
+"""Linux calls that the standard library lacks. Numbers that name no machine are the same on all machines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Two processes that call each other's functions with plain data: a test script and the program it tests.
 
 `Peer.ask` sends a request and, until its reply comes, answers the other side's requests (a test may pass a lambda
-to the program). What has no plain form stays where it is and travels as a number; see `Remote`.
+to the program). A value without a plain form stays in its process and is sent as a number; see `Remote`.
 
 The script's side trusts nothing that comes: a message that breaks the rules ends it, as `lost` does, rather than
 raise what a test might catch.
@@ -234,7 +234,7 @@ def after_call(value: Any) -> Any:
 
 
 def is_changed(mine: Any, theirs: Any) -> bool:
-    """Whether an argument came back as another value; of objects nobody knows."""
+    """Whether an argument came back as another value; an object always counts as changed."""
     if type(mine) is not type(theirs) or mine is None or callable(mine):
         return False
     if isinstance(mine, list | dict | set | bytearray):

@@ -17,7 +17,7 @@ from foresail.judge.sandbox.protocol import KILL, NO_CALL
 
 LONGEST_START = 30.0  # seconds that a process may take to confine itself
 FIRST_LOOK, LOOK, SHORTEST_LOOK = 0.05, 1.0, 0.01  # seconds until the first look, and between two
-IDLE_SHARE = 0.01  # who used less of a processor than this was waiting, unless it waits for a processor
+IDLE_SHARE = 0.01  # a process that used less of a processor was idle, unless it waited for a processor
 ASLEEP = b"STtZX"  # states of a thread that wants no processor, as in proc(5)
 
 
@@ -63,7 +63,7 @@ class Child:
         return self.seconds - before
 
     def wants_processor(self, proc: int | None) -> bool:
-        """Whether a thread of it runs, or would if it were let; False also where nobody can tell."""
+        """Whether a thread of it runs or waits for a processor; False also where that cannot be read."""
         if proc is None or not self.pid_in_proc:
             return False
         try:
@@ -149,7 +149,7 @@ class ProcessWatch:
                 elif (left <= 0 and child.own) or now > child.started + backstop:
                     self.end(child)
                 elif child.outputs and child.floods():
-                    self.kill(child.pid)  # whoever reads the output will see why
+                    self.kill(child.pid)  # the judge sees the size of the output
                 elif child.own:
                     self.due = min(self.due, max(left, SHORTEST_LOOK))
         self.count_idle(now, ready)

@@ -1,7 +1,7 @@
 """Answers without a box: "the answer is 7", "#### 7", "答案是7", or merely the last value of the last sentence.
 
-Cautious where a policy would cheat: questions, doubts and echoes of the prompt state nothing, several values are
-offered together, and what is taken back is no answer.
+A policy must not gain by hedging: questions, doubts and echoes of the prompt state nothing, several values are one
+answer together, and a value that is taken back is no answer.
 """
 
 from __future__ import annotations

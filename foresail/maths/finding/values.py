@@ -267,11 +267,6 @@ def is_about_another(text: str, cue: int) -> bool:
     return word in ("not", "wrong", "incorrect") or _governs(word, skipped)
 
 
-def governing_word(clause: str) -> tuple[str, list[str]]:
-    """The word before a value that may govern it, and the fillers after it: "half of the" -> half, [the, of]."""
-    return _word_before(clause, len(clause), _FILLERS)
-
-
 def _word_before(text: str, place: int, fillers: frozenset[str]) -> tuple[str, list[str]]:
     """The last word of the clause before a place that is no filler, and the fillers after it."""
     clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE) : place])

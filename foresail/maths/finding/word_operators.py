@@ -1,7 +1,7 @@
 r"""Words beside a box that make another value of it: "twice \boxed{7}", "\boxed{7} million", "\boxed{7} over 2".
 
-Softer than what is asked of values without a box: "a sum of \boxed{7}", "at least \boxed{7}", "all but \boxed{7}",
-"\boxed{7} prime numbers" and "\boxed{7} million tons are" are how worked solutions state 7.
+Values without a box have stricter rules (`values.py`). Worked solutions state 7 by "a sum of \boxed{7}", "at least
+\boxed{7}", "all but \boxed{7}", "\boxed{7} prime numbers" and "\boxed{7} million tons are", so these are 7.
 """
 
 from __future__ import annotations

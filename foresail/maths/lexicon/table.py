@@ -45,9 +45,9 @@ TABLE = tuple(row for path in sorted(Path(__file__).parent.glob("*.txt")) for ro
 
 
 def rows(*meanings: str) -> list[LexiconRow]:
-    chosen = [row for row in TABLE if row.meaning in meanings]
-    assert {row.meaning for row in chosen} == set(meanings), f"no words for one of {meanings}"
-    return chosen
+    matching = [row for row in TABLE if row.meaning in meanings]
+    assert {row.meaning for row in matching} == set(meanings), f"no words for one of {meanings}"
+    return matching
 
 
 def words_for(*meanings: str) -> list[str]:
