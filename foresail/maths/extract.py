@@ -16,7 +16,7 @@ from foresail.maths.finding.after_box import equal_after
 from foresail.maths.finding.before import said_before
 from foresail.maths.finding.before_box import is_free_before
 from foresail.maths.finding.boxes import (
-    NEAR,
+    NEAR_CHARS,
     Box,
     bare_box,
     find_boxes,
@@ -31,7 +31,7 @@ from foresail.records import final_text
 Accept = Literal["boxed", "stated", "any"]
 Rule = Literal["boxed", "stated", "last value"]
 
-AROUND = 300  # characters before the last box in which something may hide it
+AROUND_CHARS = 300  # characters before the last box in which something may hide it
 
 _CLOSING = " \t\n$.,)]}\\*"  # all that follows most boxes
 _ITEMS = re.compile(r"[^\s,;$]+")
@@ -65,7 +65,7 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
         final = _BEGINNING.sub("", final)
         final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if (last := last_command(final)) >= 0:
-        seen = without_rare_markup(final, max(0, last - AROUND))
+        seen = without_rare_markup(final, max(0, last - AROUND_CHARS))
         if seen is not final:
             final, last = seen, last_command(seen)
     if last >= 0:
@@ -123,7 +123,7 @@ def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None
         return None
     floor = _floor(boxes)
     before = said_before(text, last.start, last.end, floor)
-    while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
+    while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR_CHARS:
         boxes.pop()  # \boxed{7}, not \boxed{8}
         last, floor = boxes[-1], _floor(boxes)
         before = said_before(text, last.start, last.end, floor)

@@ -21,7 +21,7 @@ from foresail.maths.finding.boxes import find_boxes
 from foresail.maths.options import without_typeface
 from foresail.records import Verdict, final_text
 
-SHOWN = 60  # characters of each side that `detail` keeps
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 _STATED = re.compile(
@@ -166,4 +166,4 @@ def token_f1(candidate: str, gold: str) -> float:
 
 
 def shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

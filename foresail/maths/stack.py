@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-CALLS = 700  # nested calls that must be free
+FREE_CALLS = 700  # nested calls that must be free
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def has_room() -> bool:
     """Whether that much is free; on an empty stack that is smaller, too."""
     limit = sys.getrecursionlimit()
     try:
-        sys._getframe(max(limit // 2, limit - CALLS))
+        sys._getframe(max(limit // 2, limit - FREE_CALLS))
     except ValueError:  # the stack is not that deep
         return True
     return False

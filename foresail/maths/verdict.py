@@ -23,10 +23,10 @@ from foresail.maths.options import option_asked, option_chosen, value_of_option,
 from foresail.maths.stack import again_with_room, has_room, with_room
 from foresail.records import Verdict
 
-SHORT = 300  # characters of two answers whose comparison is remembered
+MAX_CACHED_CHARS = 300  # characters of two answers whose comparison is remembered
 VALUE_COST = 50  # work to look at one of several values, beside one for each character
 FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an unexpected error
-SHOWN = 60  # characters of each side that `detail` keeps
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
 _LISTS = frozenset(["list", "{}", "braces"])
 _JOINED = re.compile("and|or|[;和与或且]")
@@ -103,7 +103,7 @@ def _compare(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> 
     """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
     if _INTEGER.match(candidate) and _INTEGER.match(gold):
         return int(candidate) == int(gold), "integer"
-    if len(candidate) + len(gold) > SHORT:
+    if len(candidate) + len(gold) > MAX_CACHED_CHARS:
         return _compare_texts(candidate, gold, budget, is_one)
     same, rule, work = _compare_short(candidate, gold, is_one)
     budget.spend(work)
@@ -143,7 +143,9 @@ def right_answer(answer: str) -> str:
             return boxed.text
         opened = answer.rpartition("boxed{")[2]  # a box that was never closed
         return opened if opened != answer else answer
-    if (len(answer) > SHOWN or _STATED.search(answer)) and (stated := last_statement(answer)) is not None:
+    if (len(answer) > SHOWN_CHARS or _STATED.search(answer)) and (
+        stated := last_statement(answer)
+    ) is not None:
         return stated
     return answer
 
@@ -218,13 +220,13 @@ def _fails_alone(gold: Node) -> bool:
 def _stated_inside(text: str) -> str | None:
     r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
     bare = without_typeface(text)
-    stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
+    stated = last_statement(bare) if len(bare) <= 10 * SHOWN_CHARS else None
     return stated if stated is not None and len(stated) < len(bare) else None
 
 
 def shorten(text: str) -> str:
     """shorten("x" * 99) -> 60 characters that end in "…"."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
 _WANTED = {
