@@ -25,7 +25,7 @@ from foresail.maths.finding.boxes import (
     offered_together,
 )
 from foresail.maths.finding.statements import last_values, stated_answers
-from foresail.maths.finding.visible import visible, without_rare_markup
+from foresail.maths.finding.visible import SPECIAL_TOKEN, visible, without_rare_markup
 from foresail.records import final_text
 
 Accept = Literal["boxed", "stated", "any"]
@@ -36,7 +36,6 @@ AROUND_CHARS = 300  # characters before the last box in which something may hide
 _CLOSING = " \t\n$.,)]}\\*"  # all that follows most boxes
 _ITEMS = re.compile(r"[^\s,;$]+")
 _BEGINNING = re.compile(r"\A\s*<s>(?!.*</s>\s*\S)", re.DOTALL)  # a token, and no struck-out text: <s>7</s> 8
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 
 
 class Extracted(NamedTuple):
@@ -63,7 +62,7 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = visible(final)
     if "<" in final and ("<|" in final or "s>" in final):
         final = _BEGINNING.sub("", final)
-        final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
+        final = SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if (last := last_command(final)) >= 0:
         seen = without_rare_markup(final, max(0, last - AROUND_CHARS))
         if seen is not final:

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from foresail.maths.finding.answer_tags import TAG, tagged_answers
 from foresail.maths.finding.boxes import find_boxes
+from foresail.maths.finding.visible import SPECIAL_TOKEN
 from foresail.maths.options import without_typeface
 from foresail.records import Verdict, final_text
 
 SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 _STATED = re.compile(
     r"(?:(?:so|thus|hence|therefore),?\s++)?(?:the\s++)?(?:final\s++|correct\s++)?answer\s*+(?:is\b|:)[\s:]*+",
     re.IGNORECASE,
@@ -81,7 +81,7 @@ def find_answers(response: str) -> list[str]:
     final = final_text(response)
     if final is None:
         return []
-    final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0]
+    final = SPECIAL_TOKEN.split(final, maxsplit=1)[0]
     spans: list[str] = []
     outside, end = [], 0
     for start, begin, close, after in tagged_answers(final):

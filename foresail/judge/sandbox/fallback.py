@@ -18,8 +18,8 @@ from typing import Any
 from foresail.judge.sandbox import kernel, landlock, seccomp
 from foresail.judge.sandbox.limits import THREADS, plan_limits, set_fixed_limits
 from foresail.judge.sandbox.paths import DEVICES, NOBODY, UNUSED_USER, library_paths, toolchain_paths
+from foresail.judge.sandbox.protocol import BUILD
 
-BUILD = "build"
 SCRATCH = "foresail-judge-"
 
 

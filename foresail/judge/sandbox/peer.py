@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from foresail.judge.sandbox.frames import MAX_FRAME_BYTES, read_exactly, write_frame
 from foresail.judge.sandbox.remote import OPERATIONS, Remote, claims_of, make_remote, remote_object
 from foresail.judge.wire import ValueDecoder, ValueEncoder, WireError, refuse_wildcard, set_fields
-
-MAX_FRAME_BYTES = 32 << 20
-
 
 # A test that passes one of these to a program would let it reach into the test.
 NOT_LENT = (
@@ -195,10 +192,8 @@ class Peer:
         body = json.dumps(message, separators=(",", ":")).encode()
         if len(body) > MAX_FRAME_BYTES:
             body = json.dumps({"raised": "MemoryError", "message": "a value too large to send"}).encode()
-        view = memoryview(len(body).to_bytes(4, "big") + body)
         try:
-            while view:
-                view = view[os.write(self.channel, view) :]
+            write_frame(self.channel, body)
         except OSError:
             self.lost("the program ended during a call")
 
@@ -215,17 +210,13 @@ class Peer:
         return message
 
     def read(self, length: int) -> bytes:
-        parts = []
-        while length:
-            try:
-                part = os.read(self.channel, min(length, 1 << 20))
-            except OSError:
-                part = b""
-            if not part:
-                self.lost("the program ended during a call")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+        try:
+            part = read_exactly(self.channel, length)
+        except OSError:
+            part = None
+        if part is None:
+            self.lost("the program ended during a call")
+        return part
 
 
 def after_call(value: Any) -> Any:

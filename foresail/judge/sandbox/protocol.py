@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 
+BUILD = "build"  # the role that compiles C++
 STARTED, FAILED = b"+", b"-"  # first byte of every answer; what follows FAILED is the reason
 # What a session's owner writes into the file of calls: the number of the call that runs, from 1.
 NO_CALL, KILL = 0, (1 << 64) - 1

@@ -24,6 +24,7 @@ from typing import Any
 from foresail.judge.sandbox.cells import run_session
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.probe import probe
+from foresail.judge.sandbox.protocol import BUILD
 from foresail.judge.sandbox.script import PASSED, run_checker, run_script, say
 from foresail.judge.script_names import find_sources
 from foresail.judge.wire import ValueDecoder, ValueEncoder
@@ -233,7 +234,7 @@ ROLES: dict[str, Callable[[bool], int]] = {
     "script": run_test_script,
     "checker": run_test_checker,
     "binary": run_binary,
-    "build": build_binary,
+    BUILD: build_binary,
     "compile": compile_python,
     "probe": probe,
     "session": session,

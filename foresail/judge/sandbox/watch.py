@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from foresail.judge.sandbox.protocol import KILL, NO_CALL
+from foresail.judge.sandbox.protocol import BUILD, KILL, NO_CALL
 
 LONGEST_START = 30.0  # seconds that a process may take to confine itself
 FIRST_LOOK, LOOK, SHORTEST_LOOK = 0.05, 1.0, 0.01  # seconds until the first look, and between two
@@ -40,7 +40,7 @@ class Child:
         self.limits: dict[str, float] = job["limits"]
         self.outputs = outputs  # descriptors of what it prints
         # False where it may have children: their work is not on its clock, so that only rlimits bound it.
-        self.own = job["role"] != "build" and self.limits["processes"] == 1
+        self.own = job["role"] != BUILD and self.limits["processes"] == 1
         self.status: int | None = None
         self.timed_out = False
         self.peak_kb = 0
