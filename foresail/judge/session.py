@@ -107,9 +107,7 @@ class JudgeSession:
         self.judge, self.limits = judge, limits or SessionLimits()
         self.process: Process | None = None
         self.lock = threading.Lock()
-        self.calls = os.memfd_create(
-            "calls"
-        )  # the number of the call that runs, for whoever watches the process
+        self.calls = os.memfd_create("calls")  # the number of the call that runs, for the zygote's watch
         self.number = NO_CALL
         self.announcing = threading.Lock()
         self.closing = False

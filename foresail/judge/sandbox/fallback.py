@@ -36,9 +36,7 @@ class Unconfined:
     def start(self) -> str:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # orphans come here, where they are killed
         set_fixed_limits()
-        self.scratch = tempfile.mkdtemp(
-            prefix=f"{SCRATCH}{os.getppid()}-"
-        )  # the name shows whose folder it is
+        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # the judge's process id
         self.folder = os.path.join(self.scratch, "work")
         return "none"
 
@@ -142,9 +140,8 @@ class Boxed(Restricted):
 def become(user: int, scratch: str) -> bool:
     """Whether this process could turn into that user; a container may not know it."""
     try:
-        kernel.prctl(
-            kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP
-        )  # capabilities are dropped later
+        # capabilities are dropped later
+        kernel.prctl(kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP)
         os.chown(scratch, user, user)
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -217,12 +217,8 @@ def compile_python(compiled: bool) -> int:
 
 def session(compiled: bool) -> int:
     """Runs what comes on the channel, as one program that is written piece by piece."""
-    return guard_session(new_namespace("__main__"))
-
-
-def guard_session(namespace: dict[str, Any]) -> int:
     try:
-        return run_session(namespace)
+        return run_session(new_namespace("__main__"))
     except OSError:  # the other side is gone
         return 0
 
