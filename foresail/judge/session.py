@@ -46,7 +46,7 @@ class SessionLimits:
 
     @property
     def wall_seconds(self) -> float:
-        return Limits(seconds=self.seconds, idle_seconds=self.session.most_idle).wall_seconds
+        return Limits(seconds=self.seconds, idle_seconds=self.session.max_idle_seconds).wall_seconds
 
 
 class ProcessEnded(Exception):

@@ -57,7 +57,7 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
 def _judge(response: str, gold: str, accept: Accept) -> Verdict:
     extracted = extract(response, accept)
     if extracted is None:
-        why = f"no {_WANTED[accept]} that stands after the thinking"
+        why = f"no {_ANSWER_FORMS[accept]} that stands after the thinking"
         return Verdict(status="unparsable", score=0.0, detail=why)
     same, rule = _decide(extracted, gold)
     if rule == "empty":
@@ -229,7 +229,7 @@ def shorten(text: str) -> str:
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
-_WANTED = {
+_ANSWER_FORMS = {
     "boxed": r"\boxed{…}",
     "stated": r"\boxed{…}, `the answer is …` or `#### …`",
     "any": "answer",

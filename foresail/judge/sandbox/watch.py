@@ -127,7 +127,7 @@ class ProcessWatch:
         self.idle = 0.0
         self.used = 0.0  # since the window began
         self.window = self.looked = time.monotonic()
-        self.most_idle = min(child.limits["idle_seconds"] for child in children)
+        self.max_idle_seconds = min(child.limits["idle_seconds"] for child in children)
         self.due = self.pace = FIRST_LOOK
 
     def look(self) -> None:
@@ -156,7 +156,7 @@ class ProcessWatch:
 
     def count_idle(self, now: float, ready: bool) -> None:
         """By windows that are long enough for a share of a busy processor to show."""
-        length = min(LOOK, self.most_idle)
+        length = min(LOOK, self.max_idle_seconds)
         if now < self.window + length:
             self.due = min(self.due, self.window + length - now)
             return
@@ -167,7 +167,7 @@ class ProcessWatch:
         if waiting and ready and not any(child.wants_processor(self.proc) for child in self.children):
             self.idle += length  # not more, should this look come late
         self.window, self.used = now, 0.0
-        if self.idle >= self.most_idle:
+        if self.idle >= self.max_idle_seconds:
             for child in self.children:
                 if child.status is None:
                     self.end(child)

@@ -59,7 +59,7 @@ class Spawn:
         limits = self.limits
         files = 0 if self.role == "binary" else limits.file_mb << 20
         derived = {
-            "idle_seconds": limits.most_idle,
+            "idle_seconds": limits.max_idle_seconds,
             "wall_seconds": limits.wall_seconds,
             "largest_file": max(files, limits.output_bytes + 1),
             "call_seconds": self.call_seconds,

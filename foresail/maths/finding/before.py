@@ -82,13 +82,13 @@ def said_before(text: str, start: int, end: int, floor: int = 0) -> tuple[str, .
     if (not after.isascii() or after.startswith("nicht")) and _DENIED_AFTER.match(after):
         return None
     before = text[max(floor, start - BEFORE_CHARS) : start]
-    looks = _kinds_before(before)
-    if not looks:
+    kinds = _kinds_before(before)
+    if not kinds:
         return ()
     before = sentences(before)[-1]
-    if any(looks & kind and expression.search(before) for kind, expression in _RULED_OUT):
+    if any(kinds & kind and expression.search(before) for kind, expression in _RULED_OUT):
         return None
-    return _offered_before(before) if looks & OFFER else ()
+    return _offered_before(before) if kinds & OFFER else ()
 
 
 def _offered_before(before: str) -> tuple[str, ...]:

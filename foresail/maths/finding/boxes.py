@@ -219,15 +219,15 @@ def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool])
 
 def _belong_together(between: str) -> bool:
     """Whether two boxes are parts of one answer or offered side by side; a correction takes the first one back."""
-    telling = may_change_answer(between)
-    if telling and _OFFERED.search(between):
+    may_change = may_change_answer(between)
+    if may_change and _OFFERED.search(between):
         return True
-    if telling and _CORRECTION.search(between):
+    if may_change and _CORRECTION.search(between):
         return False
     same_again = _AGAIN_HINT.search(between) and _SAME_AGAIN.search(between)
     if same_again or _EQUALS.fullmatch(between):  # then both must be right
         return len(between) <= NEAR_CHARS
-    if telling and _ALTERNATIVE.search(between):
+    if may_change and _ALTERNATIVE.search(between):
         return True
     if len(between) > NEAR_CHARS or _REPLACED.search(between):
         return False
