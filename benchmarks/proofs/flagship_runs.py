@@ -94,13 +94,13 @@ def side_by_side(
     files = [logs / f"{name}.log" for name in items]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
-            found = list(pool.map(partial(quietly, work), items.values(), files))
+            results = list(pool.map(partial(quietly, work), items.values(), files))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
                 process.terminate()  # a stage ends its step and saves; an evaluation is begun again
             raise Interrupted("the runs beside each other") from None
-    return dict(zip(items, found, strict=True))
+    return dict(zip(items, results, strict=True))
 
 
 def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
@@ -130,9 +130,9 @@ def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str
             dtype=recipe.model.dtype,
         )
     figures = json.loads(summary.read_text())
-    found = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
-    print(describe(f"{output.parent.name}/{output.name}", found), flush=True)
-    return found
+    judged = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
+    print(describe(f"{output.parent.name}/{output.name}", judged), flush=True)
+    return judged
 
 
 def describe(name: str, figures: dict[str, Any]) -> str:
@@ -155,12 +155,12 @@ def total(folder: Path, metric: str) -> float:
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
     """[step, value] of what is drawn, by metric: held-out accuracy under whatever source it has, too."""
-    found: dict[str, list[list[float]]] = {}
+    points: dict[str, list[list[float]]] = {}
     for record in RunDirectory.open(folder).read_metrics():
         for name, value in record.items():
             if value is not None and (name in DRAWN or name.startswith("val-core/")):
-                found.setdefault(name, []).append([record["step"], round(float(value), 5)])
-    return found
+                points.setdefault(name, []).append([record["step"], round(float(value), 5)])
+    return points
 
 
 def finish(folder: Path, results: dict[str, Any], runs: Sequence[Path]) -> None:

@@ -103,15 +103,15 @@ class Pieces(NamedTuple):
     added: tuple[str, ...]
     words: tuple[str, ...]
 
-    def draw(self, rng: random.Random, most: int) -> list[str]:
+    def draw(self, rng: random.Random, longest: int) -> list[str]:
         """Up to `most` pieces; words are many and foreign to each other, so they are drawn less."""
-        count = rng.randrange(most + 1)
+        count = rng.randrange(longest + 1)
         return [rng.choice(kind) for kind in rng.choices([kind for kind in self if kind], k=count)]
 
 
 def pieces_of(reader: Reader) -> Pieces:
     runs = (literal_runs(pattern.pattern) for _, pattern in patterns_of(*reader.rooms))
-    words = dict.fromkeys(word for found in runs for word in found)
+    words = dict.fromkeys(word for run in runs for word in run)
     return Pieces((*SIGNS, *BLANKS, *LETTERS), reader.pieces, tuple(words))
 
 
