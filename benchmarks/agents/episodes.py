@@ -143,7 +143,7 @@ def spec() -> GroupSpec:
     return GroupSpec(sampling=sampling, num_samples=SAMPLES, stop_ids=STOPS, seed=0, step=1)
 
 
-# The tool: what it says, when it ends an episode, and how long it takes follow from what it is told.
+# The tool: its answer, its time, and the end of an episode follow from the message it gets.
 
 
 def answer(problem: Problem, response: str) -> tuple[Observation, float]:

@@ -159,7 +159,7 @@ def tokens_at_once(load: PairLoad, pairs: list[TrainPair]) -> int:
 
 
 def common_request(task: Task) -> dict[str, Any]:
-    """What TRL's sides of both parts are told alike."""
+    """The part of request.json that TRL's sides of both parts share."""
     load, plan = task.load, task.plan
     return {
         "checkpoint": str(task.checkpoint),

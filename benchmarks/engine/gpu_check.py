@@ -37,7 +37,7 @@ def float32_copy(model: Decoder) -> Decoder:
 
 
 def check_tokens(load: Load, completions: Sequence[Completion]) -> None:
-    """Nobody is fast by stopping early, or by leaving out what was asked for."""
+    """All requests are answered in full: an engine must not be fast by stopping early."""
     drawn = sorted(len(completion.ids) for completion in completions)
     assert drawn == sorted(load.lengths), (
         f"load {load.name} drew {sum(drawn)} tokens, not {sum(load.lengths)}"

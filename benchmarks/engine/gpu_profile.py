@@ -183,7 +183,7 @@ def take_steps(engine: Engine, count: int) -> None:
 
 
 def profile_prefill(engine: Engine, load: Load) -> Profile:
-    """The runner's work alone, on pages that are given back afterwards."""
+    """The runner's work alone, on pages that are freed afterwards."""
     shape, tokens = engine.model.shape, load.groups * load.prompt_length
     pages_each = -(-load.prompt_length // engine.page_size)
     pages = engine.pool.take(load.groups * pages_each)

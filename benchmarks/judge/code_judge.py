@@ -306,7 +306,7 @@ def thin(problem: Solved, inputs: int) -> Solved:
 
 
 def find_reasons(judge: Judge, jobs: Sequence[Job], limits: Limits) -> list[str | None]:
-    """For each program the first test that does not pass and what is said of it; None when all pass."""
+    """For each program the first test that does not pass, with its message; None when all pass."""
     reasons: list[str | None] = []
     for verdicts in judge_many(judge, jobs, limits=limits, stop_at_first_failure=True):
         last = verdicts[-1]

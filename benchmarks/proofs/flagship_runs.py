@@ -38,7 +38,7 @@ DRAWN = (
 )
 
 
-# What a run took, by the name it is printed with; groups are those that were launched and not given up.
+# Sums over a run, by the name they are printed with; groups that were given up do not count.
 TOTALS = {
     "seconds": "timing_s/step",
     "rollout_seconds": "timing_s/rollout",
@@ -154,7 +154,7 @@ def total(folder: Path, metric: str) -> float:
 
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
-    """[step, value] of what is drawn, by metric: held-out accuracy under whatever source it has, too."""
+    """[step, value] of the metrics that are drawn, held-out accuracies of all sources included."""
     points: dict[str, list[list[float]]] = {}
     for record in RunDirectory.open(folder).read_metrics():
         for name, value in record.items():

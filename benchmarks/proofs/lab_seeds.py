@@ -53,7 +53,7 @@ def size_of(options: argparse.Namespace, sizes: Mapping[str, S]) -> S:
 def every_seed(
     options: argparse.Namespace, measure: Callable[[Path, int], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What `measure` found in the folder of each seed, now or before."""
+    """The result of `measure` for each seed; one that is finished is read from its folder."""
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     return [one_seed(options, measure, seed) for seed in seeds]
 

@@ -270,7 +270,7 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
 
 
 def second_lr(size: Size, options: argparse.Namespace) -> float:
-    """As the first run ended, unless told otherwise."""
+    """The learning rate at which the first run ended, unless an option sets another."""
     return float(options.second_lr or size.lr / 10)
 
 

@@ -280,7 +280,7 @@ def tuned(options: argparse.Namespace, folder: Path) -> Path:
 
 
 def control(arm: str, seed: int) -> None:
-    """What the teacher of a control is told in the answer's place."""
+    """What the teacher of a control arm sees in the place of the answer."""
     if arm.endswith("shuffled"):
         others = [problem.answer for problem in make_problems(500, seed=seed + 1)]
         turn_credit.answers_of = lambda problem: [random.Random(problem.id).choice(others)]
@@ -291,7 +291,7 @@ def control(arm: str, seed: int) -> None:
 
 
 def best_of(options: argparse.Namespace, arm: str) -> dict[str, Any]:
-    """The arm at its own best learning rate, by success in domain; all rates are told."""
+    """The arm at its own best learning rate, by success in domain; the other rates are reported as well."""
     by_rate = {rate: [read_run(options, seed, arm, rate) for seed in options.seeds] for rate in options.rates}
     best = max(by_rate, key=lambda rate: fmean(run["test"] for run in by_rate[rate]))
     runs = by_rate[best]

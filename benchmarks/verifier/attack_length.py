@@ -38,7 +38,7 @@ SHOWN = 6  # finds of a reader in the report
 
 
 class TooLong(BaseException):
-    """No Exception: what is read must not catch it."""
+    """A BaseException, so that no reader catches it."""
 
 
 class Text(NamedTuple):
@@ -169,7 +169,7 @@ def mixture(reader: Reader, pieces: Pieces, rng: random.Random) -> Text:
 
 def attack(reader: Reader, rng: random.Random, seconds: float) -> tuple[int, float, list[Find]]:
     """How many texts were tried, the most CPU seconds that one of them took, and the finds."""
-    reader.read("7")  # what is made once is made now
+    reader.read("7")  # builds what is cached, before anything is timed
     tried, slowest, finds = 0, 0.0, []
     started = time.process_time()
     for text, length in cases_of(reader, rng):
