@@ -223,7 +223,7 @@ def test_an_error_of_the_pool_itself_is_told_to_those_who_come_later(monkeypatch
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(pools, "Worker", broken)
+    monkeypatch.setattr(pools, "GradingWorker", broken)
     with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         with pytest.raises(ZeroDivisionError):
             grade(pool, "echo")

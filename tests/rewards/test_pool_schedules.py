@@ -157,7 +157,7 @@ def play(
     choices: Iterable[int], monkeypatch: pytest.MonkeyPatch, settled: Counter[int], **sizes: int
 ) -> None:
     stage = Play(**sizes)
-    monkeypatch.setattr(pools, "Worker", stage.start)
+    monkeypatch.setattr(pools, "GradingWorker", stage.start)
     settled.clear()
     stage.run(choices)
     assert [*settled.values()] == [1] * sizes["num_jobs"]
