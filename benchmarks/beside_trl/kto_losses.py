@@ -168,8 +168,8 @@ def compare(
         square += their_gradient.double().square().sum().item()
     assert not their_gradients, f"TRL has gradients of {sorted(their_gradients)}, Foresail has none"
     return {
-        "loss": ours["train/loss"],
-        "loss_difference": abs(ours["train/loss"] - theirs["loss"]),
+        "loss": ours["loss"],
+        "loss_difference": abs(ours["loss"] - theirs["loss"]),
         "gradient_norm": square**0.5,
         "gradient_difference": (squares / square) ** 0.5,
         "metric_difference": max(abs(ours[name] - value) for name, value in theirs["metrics"].items()),

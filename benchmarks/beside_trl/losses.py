@@ -27,15 +27,17 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.model.hf_names import weight_parts
+from foresail.model.packed import token_logprobs
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
-from foresail.train.policy.policy_update import PolicyTerms, batch_loss, choose_top_entropy
-from foresail.train.update.step import token_logprobs, train_step
+from foresail.train.optim.master_adamw import MasterAdamW
+from foresail.train.policy.loss import PolicyTerms, batch_loss
+from foresail.train.policy.policy_update import choose_top_entropy
+from foresail.train.update.step import train_step
 from foresail.world import ONE_PROCESS
 
 GROUPS, SAMPLES, MAX_NEW_TOKENS, TEMPERATURE = 4, 6, 40, 0.8

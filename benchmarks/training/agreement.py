@@ -28,11 +28,11 @@ from foresail.model import linear
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
+from foresail.model.packed import token_logprobs
 from foresail.recipe.tables import parts
 from foresail.records import PackedBatch, Sample, TrainSequence
 from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.update.step import token_logprobs
 
 EXAMPLES = Path(__file__).parents[2] / "recipes" / "flagship" / "word-problem-examples.jsonl"
 PROBLEMS = parts.Problems(source="word-problems:count=64,seed=1", examples=str(EXAMPLES))

@@ -31,11 +31,11 @@ from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model
+from foresail.model.packed import replayed, token_logprobs
 from foresail.recipe.shape.model_shape import Experts, ModelShape
 from foresail.recipe.tables.parts import Sampling
 from foresail.records import PackedBatch, Sample, TrainSequence
 from foresail.rollout.groups import to_sample
-from foresail.train.update.step import replayed, token_logprobs
 
 SHAPE = ModelShape(
     family="ernie4_5_moe", vocab_size=32_000, hidden_size=1024, intermediate_size=2048, num_layers=8, num_heads=8,

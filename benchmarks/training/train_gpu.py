@@ -33,6 +33,7 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.model.lora import attach
+from foresail.model.packed import token_logprobs
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.parts import Lora, Optimizer
@@ -41,7 +42,7 @@ from foresail.records import PackedBatch, TrainSequence
 from foresail.train.learner import Learner
 from foresail.train.optim.optimizer import build_optimizer
 from foresail.train.update.flops import count_flops
-from foresail.train.update.step import token_logprobs, token_loss, train_step
+from foresail.train.update.step import token_loss, train_step
 
 PEAK = 989e12
 PROMPT = 128

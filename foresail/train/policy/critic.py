@@ -27,6 +27,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import load_model, save_model
 from foresail.model.output import Output
+from foresail.model.packed import gather_losses, own_losses, run_packed
 from foresail.model.readouts import hidden_states
 from foresail.model.shards import gather_whole, put_rows, shard_module
 from foresail.recipe.shape.hf_config import NO_SPECIAL_IDS
@@ -40,15 +41,7 @@ from foresail.train.policy.metrics import mean_of, mean_over_updates
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import TURN
-from foresail.train.update.step import (
-    BatchLoss,
-    NonFiniteLoss,
-    gather_losses,
-    own_losses,
-    prefixed,
-    run_packed,
-    train_step,
-)
+from foresail.train.update.step import BatchLoss, NonFiniteLoss, prefixed, train_step
 from foresail.world import ONE_PROCESS, World
 
 Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update of a step

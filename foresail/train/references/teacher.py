@@ -19,6 +19,7 @@ from foresail.algorithms.divergences import sampled_advantages
 from foresail.model.decoder import Decoder
 from foresail.model.divergence import DivergenceSettings, TeacherView
 from foresail.model.output import Output
+from foresail.model.packed import gather_losses, own_losses, run_packed, token_logprobs
 from foresail.model.readouts import both, divergence_at, likelihood_at, view_at
 from foresail.model.router import Route
 from foresail.model.shards import is_sharded
@@ -32,7 +33,7 @@ from foresail.train.checkpoints.fingerprints import fingerprint_teacher
 from foresail.train.learner import Learner
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
-from foresail.train.update.step import ahead_of, gather_losses, own_losses, run_packed, token_logprobs
+from foresail.train.update.step import ahead_of
 
 
 def open_teacher(trainer: Trainer[Any], settings: Teacher | None) -> Decoder | None:
@@ -74,12 +75,13 @@ def teacher_logprobs(teacher: Decoder, batch: PackedBatch, temperature: float) -
 
 class Compared(NamedTuple):
     """Of every token with a loss: the student's log-probability, the entropy of the student's distribution, and its
-    divergence from the teacher's. `observed_R`: the student's log-probabilities of what an environment said.
+    divergence from the teacher's, where there is one. `observed_R`: the student's log-probabilities of what an
+    environment said.
     """
 
     logprobs_M: Tensor
     entropy_M: Tensor
-    divergence_M: Tensor
+    divergence_M: Tensor | None
     observed_R: Tensor | None = None
 
 

@@ -21,6 +21,7 @@ from foresail.data.problems.prompts import PromptedProblem
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
+from foresail.model.packed import run_packed, token_logprobs
 from foresail.model.readouts import logits_at
 from foresail.model.shards import corrections_of, local
 from foresail.records import PackedBatch, RunStopped, TrainSequence
@@ -29,7 +30,6 @@ from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.learner import arrangement, save_weights
-from foresail.train.update.step import run_packed, token_logprobs
 from foresail.world import ONE_PROCESS, World
 
 NUM_PROMPTS = 4

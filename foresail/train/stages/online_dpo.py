@@ -84,7 +84,7 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
     )
     results = []
     for (share, batches), rate in with_learning_rates(trainer, [*zip(shares, updates, strict=True)]):
-        found = dict(over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share))
+        found = over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share)
         results.append(prefixed("actor", {"dpo_loss": found.pop("loss"), **found, "lr": rate}))
     every = recipe.reference.renew_every
     if every and (trainer.progress.step + 1) % every == 0:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.packed import token_logprobs
 from foresail.records import TrainSequence
 from foresail.train.update.batches import WORTH_SHARING
 from foresail.train.update.split import pack_share
-from foresail.train.update.step import token_logprobs
 from foresail.world import ONE_PROCESS, World, context_size
 
 

@@ -33,7 +33,8 @@ from foresail.train.auxiliary.mtp import MtpLoss
 from foresail.train.learner import Learner
 from foresail.train.optim.gradients import GradientSums
 from foresail.train.policy.critic import Critic
-from foresail.train.policy.policy_update import PolicyTerms, add_logprobs, batch_loss, choose_top_entropy
+from foresail.train.policy.loss import PolicyTerms, batch_loss
+from foresail.train.policy.policy_update import add_logprobs, choose_top_entropy
 from foresail.train.policy.turn_credit import uniform_advantages
 from foresail.train.references.reference import with_reference
 from foresail.train.stages.distill import exact_loss, sampled_loss
