@@ -47,8 +47,8 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
     }
     if losses.dual_clipped_M is not None:
         metrics["actor/pg_clipfrac_lower"] = losses.dual_clipped_M
-    for weight_M, found in corrections(logprobs_M, batch, settings):
-        loss_M, metrics = loss_M * weight_M, metrics | found
+    for weight_M, weight_metrics in corrections(logprobs_M, batch, settings):
+        loss_M, metrics = loss_M * weight_M, metrics | weight_metrics
     if settings.kl_weight > 0:
         assert batch.ref_logprobs_M is not None, "kl_weight needs the reference's log-probabilities"
         kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M, old_M)

@@ -55,13 +55,13 @@ def split_by_age(metrics: Mapping[str, float]) -> dict[str, float]:
     share = metrics.get("rollout/fresh_share")
     if share is None:
         return dict(metrics)
-    found = {name: value for name, value in metrics.items() if not name.startswith((*FRESH, *STALE))}
+    split = {name: value for name, value in metrics.items() if not name.startswith((*FRESH, *STALE))}
     if share > 0:
-        found |= {name: metrics[name] / share for name in FRESH}
-        found["rollout/logprob_abs_diff_max"] = metrics["rollout/logprob_abs_diff_max"]
+        split |= {name: metrics[name] / share for name in FRESH}
+        split["rollout/logprob_abs_diff_max"] = metrics["rollout/logprob_abs_diff_max"]
     if share < 1:
-        found |= {name: metrics[name] / (1 - share) for name in STALE}
-    return found
+        split |= {name: metrics[name] / (1 - share) for name in STALE}
+    return split
 
 
 def importance_ratios(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ class ScoredAnswer:
 Pair = tuple[int, int]  # places of the chosen and of the rejected answer
 
 
-def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, most: int) -> list[Pair]:
+def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, limit: int) -> list[Pair]:
     """At most so many pairs of one prompt's answers; each answer is in one of them at the most.
 
     "auto": by rule where answers are right or wrong, by rank where they only have rewards. Nothing can be said of
@@ -39,7 +39,7 @@ def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, most: int) 
     judged = any(answer.right is not None for answer in answers)
     by_rule = kind == "rule" or (kind == "auto" and judged)
     pairs = (pair_by_rule if by_rule else pair_by_rank)(answers)
-    return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:most]
+    return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:limit]
 
 
 def are_same(one: ScoredAnswer, other: ScoredAnswer) -> bool:
@@ -61,8 +61,8 @@ def pair_by_rank(answers: Sequence[ScoredAnswer]) -> list[Pair]:
 def pair_by_rule(answers: Sequence[ScoredAnswer]) -> list[Pair]:
     """pair_by_rule of right .2, right .7, wrong .9 and wrong .1 -> [(1, 2), (0, 3)]."""
     right, wrong = (
-        best_first(answers, [place for place, answer in enumerate(answers) if answer.right is wanted])
-        for wanted in (True, False)
+        best_first(answers, [place for place, answer in enumerate(answers) if answer.right is side])
+        for side in (True, False)
     )
     return list(zip(right, wrong, strict=False))
 

@@ -61,9 +61,9 @@ class Exchange(torch.autograd.Function):
 
 def exchange(rows_C: Tensor, group: Any) -> Tensor:
     """Rank 0 has [a, b], rank 1 has [c, d]: then [a, c] and [b, d]."""
-    found_C = torch.empty_like(rows_C)
-    dist.all_to_all_single(found_C, rows_C, group=group)
-    return found_C
+    received_C = torch.empty_like(rows_C)
+    dist.all_to_all_single(received_C, rows_C, group=group)
+    return received_C
 
 
 def merge_over_group(read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
@@ -84,9 +84,9 @@ class MergeOverGroup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
         ctx.save_for_backward(own_R)
-        found_M = read_R.new_zeros(count).index_copy_(0, own_R, read_R)
-        dist.all_reduce(found_M, group=group)
-        return found_M
+        merged_M = read_R.new_zeros(count).index_copy_(0, own_R, read_R)
+        dist.all_reduce(merged_M, group=group)
+        return merged_M
 
     @staticmethod
     def backward(ctx: Any, grad_M: Tensor) -> tuple[Tensor, None, None, None]:

@@ -196,8 +196,8 @@ class Decoder(nn.Module):
             counts.append(output.counts)
         head_VD = self.embed.weight if self.head is None else self.head.weight
         value = None if readout is None else readout(self.norm(x_TD), head_VD)
-        found = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
-        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), found)
+        read_ahead = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
+        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), read_ahead)
 
     def mtp_heads(self, head_VD: Tensor) -> MtpHeads:
         """The MTP layers with what they share; outside `forward` only where no weight is sharded."""

@@ -23,9 +23,9 @@ memory: Any = module  # its one setting is a property, which type checkers do no
 
 
 @contextmanager
-def deterministic(wanted: bool = True) -> Iterator[None]:
+def deterministic(enabled: bool = True) -> Iterator[None]:
     """Enter it before anything is computed on a GPU: cuBLAS reads its setting when it starts."""
-    if not wanted:
+    if not enabled:
         yield
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -24,7 +24,7 @@ from foresail.model.mlp import silu_mul
 from foresail.model.recomputed import Recompute
 from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
-MOST_DECODED = 4096  # pairs for which the weights are what takes time
+MAX_DECODED = 4096  # pairs for which the weights are what takes time
 
 
 class ByExpert(NamedTuple):
@@ -87,7 +87,7 @@ class Experts(nn.Module):
 
 
 def is_decoding(normed_TD: Tensor, weights_TA: Tensor) -> bool:
-    few = weights_TA.numel() <= MOST_DECODED or normed_TD.dtype == torch.float32
+    few = weights_TA.numel() <= MAX_DECODED or normed_TD.dtype == torch.float32
     return few and not torch.is_grad_enabled() and available.can_fuse(normed_TD) and not is_batch_invariant()
 
 

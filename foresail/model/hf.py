@@ -185,11 +185,11 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
             "true in config.json"
         )
     if missing or unexpected:
-        found = [f"{some(missing)} missing"] if missing else []
-        found += [f"{some(unexpected)} unexpected"] if unexpected else []
+        mistakes = [f"{some(missing)} missing"] if missing else []
+        mistakes += [f"{some(unexpected)} unexpected"] if unexpected else []
         raise ValueError(
             f"{source} does not match its config as a {shape.family} model with {shape.num_layers} layers: "
-            f"{'; '.join(found)}. Use the config.json that came with these weights"
+            f"{'; '.join(mistakes)}. Use the config.json that came with these weights"
         )
 
 

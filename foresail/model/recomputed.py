@@ -33,13 +33,13 @@ def recomputed(tensor: Tensor, make: Make, source: Tensor) -> AbstractContextMan
         return nullcontext()
     place, shape = tensor.data_ptr(), tensor.shape
 
-    def pack(kept: Tensor) -> Tensor | tuple[Make, Tensor]:
-        return (make, source) if kept.data_ptr() == place and kept.shape == shape else kept
+    def pack(tensor: Tensor) -> Tensor | tuple[Make, Tensor]:
+        return (make, source) if tensor.data_ptr() == place and tensor.shape == shape else tensor
 
-    def unpack(kept: Tensor | tuple[Make, Tensor]) -> Tensor:
-        if isinstance(kept, Tensor):
-            return kept
+    def unpack(packed: Tensor | tuple[Make, Tensor]) -> Tensor:
+        if isinstance(packed, Tensor):
+            return packed
         with torch.no_grad():
-            return kept[0](kept[1])
+            return packed[0](packed[1])
 
     return saved_tensors_hooks(pack, unpack)

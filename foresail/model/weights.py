@@ -43,7 +43,7 @@ def checksum(model: Decoder) -> int:
     Of sharded ones all ranks ask for it, and each gets it.
     """
     sums = enumerate((tensor_checksum(everywhere_whole(weight)) for weight in model.parameters()), start=1)
-    return sum(number * found for number, found in sums) & SIXTY_FOUR_BITS
+    return sum(number * count for number, count in sums) & SIXTY_FOUR_BITS
 
 
 def tensor_checksum(tensor: Tensor) -> int:

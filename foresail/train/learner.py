@@ -151,8 +151,8 @@ def arrangement(lora: parts.Lora | None, world: World) -> Arrange | None:
 
 
 def saved_dtype(recipe: Stage, model: Decoder) -> torch.dtype:
-    wanted = recipe.checkpoints.dtype
-    return model.dtype if wanted == "auto" else choose_dtype(wanted, model.device)
+    name = recipe.checkpoints.dtype
+    return model.dtype if name == "auto" else choose_dtype(name, model.device)
 
 
 def save_policy(

@@ -175,10 +175,10 @@ class Session(Trainer[Recipe]):
                 break
             yield self.progress.step + 1
         self.save()
-        wanted = self.recipe.checkpoints.best
-        if wanted not in (None, HELD_OUT_MEAN) and self.progress.best is None and self.progress.step:
+        best = self.recipe.checkpoints.best
+        if best not in (None, HELD_OUT_MEAN) and self.progress.best is None and self.progress.step:
             self.display.note(
-                f'checkpoints.best = "{wanted}": no step logged it; see the names in {self.run.metrics.path}',
+                f'checkpoints.best = "{best}": no step logged it; see the names in {self.run.metrics.path}',
                 style="yellow",
             )
 

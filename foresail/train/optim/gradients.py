@@ -61,8 +61,8 @@ class GradientSums:
 
         Where one rank's is not finite, that of all is not: whoever decides by it decides alike.
         """
-        found = [self[number] for number in range(len(self.weights))]
-        sums = [total for total in found if total is not None]
+        all_sums = [self[number] for number in range(len(self.weights))]
+        sums = [total for total in all_sums if total is not None]
         factor = 1.0 if self.scale is None else self.scale.factor
         norm = get_total_norm(sums) / factor
         if self.world.size > 1:

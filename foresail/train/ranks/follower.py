@@ -89,8 +89,8 @@ def describe_failure(rank: int, error: Exception) -> Failure:
         return Failure(kind=kind, text=f"rank {rank}: {error}")
     if is_out_of_memory(error):
         return Failure(kind=MemoryError, text=f"rank {rank}: {in_short(error)}")
-    told = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
-    return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=told)
+    text = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
+    return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=text)
 
 
 def is_broken_connection(error: BaseException) -> bool:
@@ -103,10 +103,10 @@ def log_path(folder: Path, rank: int) -> Path:
 
 
 def describe_loss(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
-    said = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
-    return RankLost(f"rank {rank} {how}{said}. The last checkpoint is whole: foresail resume {folder}")
+    ending = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
+    return RankLost(f"rank {rank} {how}{ending}. The last checkpoint is whole: foresail resume {folder}")
 
 
-def own_device(wanted: str, local_rank: int) -> torch.device:
-    device = choose_device(wanted)
+def own_device(name: str, local_rank: int) -> torch.device:
+    device = choose_device(name)
     return torch.device("cuda", local_rank) if device.type == "cuda" else device

@@ -111,7 +111,7 @@ def sum_scores(
     world: World,
 ) -> list[float]:
     """The log-probability of each, summed over its tokens with a loss."""
-    found = score_sequences(
+    scored = score_sequences(
         model,
         sequences,
         temperature=1.0,
@@ -119,11 +119,14 @@ def sum_scores(
         device=device,
         world=world,
     )
-    return [float(logprobs_T.nansum()) for logprobs_T in found]
+    return [float(logprobs_T.nansum()) for logprobs_T in scored]
 
 
 def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -> list[Entry]:
-    return [replace(one, ref_logprobs=found) for one, found in zip(preferences, logprobs, strict=True)]
+    return [
+        replace(one, ref_logprobs=own_logprobs)
+        for one, own_logprobs in zip(preferences, logprobs, strict=True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ class CachedLogprobs:
             return cls(model=model)
         try:
             with safe_open(path, "pt") as file:
-                kept, keys_NB, logprobs_NK = (
+                metadata, keys_NB, logprobs_NK = (
                     file.metadata(),
                     file.get_tensor("keys"),
                     file.get_tensor("logprobs"),
@@ -156,19 +159,19 @@ class CachedLogprobs:
             raise ValueError(
                 f"{path} cannot be read ({error}); remove it, and it is computed again"
             ) from error
-        kept = kept or {}
-        if kept.get("content", "") not in ("", digest(keys_NB, logprobs_NK)):  # of earlier versions: ""
+        metadata = metadata or {}
+        if metadata.get("content", "") not in ("", digest(keys_NB, logprobs_NK)):  # of earlier versions: ""
             raise ValueError(
                 f"{path} is damaged: its checksum is another; remove it, and it is computed again"
             )
-        if kept.get("model") != model:
+        if metadata.get("model") != model:
             raise ValueError(
-                f"{path} is of {kept.get('model')}, and the recipe compares with {model}; set reference.path as it "
-                "was, or start a new run from the checkpoint"
+                f"{path} is of {metadata.get('model')}, and the recipe compares with {model}; set reference.path "
+                "as it was, or start a new run from the checkpoint"
             )
         keys = (bytes(row) for row in keys_NB.numpy())
         known = dict(zip(keys, map(tuple, logprobs_NK.tolist()), strict=True))
-        return cls(model=model, checksum=kept.get("checksum", ""), known=known)
+        return cls(model=model, checksum=metadata.get("checksum", ""), known=known)
 
     def add(
         self, preferences: Sequence[Preference], logprobs: Sequence[Logprobs], checksum: str

@@ -122,8 +122,8 @@ class TeacherTerm:
         assert batch.advantages_M is not None and batch.old_logprobs_M is not None, (
             "a policy's batch has both"
         )
-        asked_M = teacher_logprobs(self.teacher, batch, self.temperature)
-        more_M = self.settings.weight * sampled_advantages(asked_M, batch.old_logprobs_M)
+        teacher_M = teacher_logprobs(self.teacher, batch, self.temperature)
+        more_M = self.settings.weight * sampled_advantages(teacher_M, batch.old_logprobs_M)
         return replace(batch, advantages_M=batch.advantages_M + more_M)
 
     def compare(

@@ -82,7 +82,7 @@ def held_out_accuracy(
 
     `advance` hears of every attempt that ends.
     """
-    found = {}
+    accuracies = {}
     for held_out in sets:
         num_samples = held_out.settings.samples
         results = evaluate(
@@ -97,8 +97,8 @@ def held_out_accuracy(
             advance=advance,
         )
         for name, values in scores_by_name(held_out, results).items():
-            found[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)
-    return found
+            accuracies[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)
+    return accuracies
 
 
 def scores_by_name(held_out: HeldOutSet, results: Sequence[ProblemResult]) -> dict[str, list[float]]:

@@ -112,7 +112,7 @@ class RolloutStep:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutRun(Generic[Sampled]):
-    """See above."""
+    """Made by `open_run`; its steps hold samples, and are ended by `end_step`."""
 
     session: Session[Sampled]
     setup: Setup

@@ -55,10 +55,10 @@ def score_sequences(
         logprobs_T = np.full(len(sequences[number].ids), math.nan, np.float32)
         logprobs_T[own_places] = logprobs_M[end - len(own_places) : end]
         own[number] = torch.from_numpy(logprobs_T)
-    found = {
+    by_number = {
         number: logprobs_T for share in world.data.all_gather(own) for number, logprobs_T in share.items()
     }
     return [
-        found[number] if number in found else torch.full((len(sequence.ids),), math.nan)
+        by_number[number] if number in by_number else torch.full((len(sequence.ids),), math.nan)
         for number, sequence in enumerate(sequences)
     ]

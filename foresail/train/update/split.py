@@ -85,10 +85,10 @@ def pack_share(
     own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
     plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
-    said = sum(sum(sequence.observed or ()) for sequence in sequences)
-    told = partial(with_update_totals, of_update=said, tokens=sum(map(num_learned, sequences)))
-    yield from (told(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
-    yield from (told(idle_batch(sequences, device, context)) for _ in range(num_idle))
+    num_observed = sum(sum(sequence.observed or ()) for sequence in sequences)
+    finish = partial(with_update_totals, of_update=num_observed, tokens=sum(map(num_learned, sequences)))
+    yield from (finish(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
+    yield from (finish(idle_batch(sequences, device, context)) for _ in range(num_idle))
 
 
 def num_learned(sequence: TrainSequence) -> int:
