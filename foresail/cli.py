@@ -72,16 +72,18 @@ def quickstart(
     from rich.console import Console
 
     from foresail.quickstart.agent import run_quickstart_agent
-    from foresail.quickstart.reasoning import Interrupted, choose_folder, run_quickstart
+    from foresail.quickstart.reasoning import choose_folder, run_quickstart
     from foresail.quickstart.report import report, report_agent
+    from foresail.quickstart.stages import Interrupted
 
     console = Console()
     own, report_it = (run_quickstart, report) if what == "reasoner" else (run_quickstart_agent, report_agent)
     folder = choose_folder(run or Path("runs/quickstart" if what == "reasoner" else "runs/quickstart-agent"))
-    summary = own(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
-    if isinstance(summary, Interrupted):
+    try:
+        summary = own(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
+    except Interrupted as stopped:
         words = f"quickstart {what} --run {folder} --seed {seed}"
-        print(f"stopped during {summary.stage}; to go on: {program()} {words}")
+        print(f"stopped during {stopped.stage}; to go on: {program()} {words}")
     else:
         report_it(folder, summary, console, program())
 

@@ -24,6 +24,7 @@ ROWS = {
     "algorithms": 2,
     "maths": 2,
     "judge": 2,
+    "chat": 3,
     "data": 3,
     "model": 3,
     "rewards": 4,

@@ -24,7 +24,8 @@ from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.search import Index, show
 from foresail.agents.tools.tool_environment import shorten
 from foresail.data.problems.problems import load_problems
-from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.quickstart.reasoning import write_lines
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
@@ -33,8 +34,6 @@ from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
@@ -64,8 +63,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     write_data(options)
-    run_stage(run_sft, sft_recipe(options))
-    run = RunDirectory(run_stage(run_rl, rl_recipe(options)).run)
+    train_stage(sft_recipe(options))
+    run = RunDirectory(train_stage(rl_recipe(options)).run)
     records = run.read_metrics()
     measured = [{k: v for k, v in r.items() if k.startswith("val-core/")} for r in records]
     measured = [found for found in measured if found]

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, run, side_by_side, spread
+from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, side_by_side, spread
 
+from foresail.quickstart.stages import train_stage
 from foresail.runlog.directory import RunDirectory
 
 SCHEMES = ("all", "strict", "soft")
@@ -71,7 +72,8 @@ def find_start(place: Place, start: Start, seed: int) -> dict[str, Any]:
     shares = []
     for steps in start.sft_steps:
         name = run_name(seed, f"sft-{steps}")
-        tuned = run(place.sft_recipe("programs-sft.toml", name, f"run.seed={seed}", f"steps={steps}"))
+        recipe = place.sft_recipe("programs-sft.toml", name, f"run.seed={seed}", f"steps={steps}")
+        tuned = train_stage(recipe).checkpoint
         judged_as = place.rl_recipe("programs-rl.toml", name, f"model.path={tuned}")
         figures = judge(judged_as, tuned, place.folder / name / "after")
         if figures[SAMPLED]["value"] < start.below:

@@ -17,15 +17,13 @@ from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from foresail.evaluation.evaluator import evaluate_checkpoint
-from foresail.quickstart.reasoning import run_stage
+from foresail.quickstart.stages import Interrupted, train_stage
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.stage import Stage
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "flagship"
 NUM_SAMPLES = 4  # per held-out problem, at temperature 1, beside the greedy attempt
@@ -51,10 +49,6 @@ TOTALS = {
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class Unfinished(Exception):
-    """A stage was asked to stop; the same command goes on with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +78,6 @@ class Place:
         return load_recipe(RECIPES / file, [f"run.root={self.folder}", f"run.name={name}", *changes])
 
 
-def run(recipe: Stage) -> Path:
-    """Start the stage or go on with it; gives its last checkpoint, at once where it was finished before."""
-    done = recipe.run.folder / "done.json"
-    if not done.exists():
-        outcome = run_stage(run_sft if isinstance(recipe, Sft) else run_rl, recipe)
-        if not outcome.finished:
-            raise Unfinished(recipe.run.name)
-        write_text(done, json.dumps(outcome.checkpoint.name))
-    return recipe.run.folder / "checkpoints" / str(json.loads(done.read_text()))
-
-
 def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
     """Every run and how it is judged, by its name; all of them are in one folder."""
     logs = recipes[0].run.folder.parent
@@ -116,7 +99,7 @@ def side_by_side(
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
                 process.terminate()  # a stage ends its step and saves; an evaluation is begun again
-            raise Unfinished("the runs beside each other") from None
+            raise Interrupted("the runs beside each other") from None
     return dict(zip(items, found, strict=True))
 
 
@@ -127,7 +110,7 @@ def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
 
 
 def reinforce(recipe: Rl) -> dict[str, Any]:
-    return judge(recipe, run(recipe), recipe.run.folder / "after")
+    return judge(recipe, train_stage(recipe).checkpoint, recipe.run.folder / "after")
 
 
 def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str, Any]:

@@ -27,16 +27,15 @@ from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.evaluation.difficulty import grade_difficulty
 from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.sources import Conversations
 from foresail.runlog.atomic import write_text
-from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.stages.sft import run_sft
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75)
 BUDGETS = (0, 8, 16, 24, 32)
@@ -168,22 +167,17 @@ def shape(size: Size, tokenizer: Tokenizer) -> ModelShape:
 
 
 def stage(folder: Path, size: Size, seed: int, **recipe: Any) -> Path:
-    """The checkpoint of an SFT stage, run unless it is there."""
-    run = RunDirectory(folder)
-    steps = recipe["steps"]
-    if run.exists() and steps in run.checkpoint_steps():
-        return run.checkpoint_path(steps)
-    return run_sft(
+    """The checkpoint of an SFT stage."""
+    return train_stage(
         Sft(
             run=parts.Run(name=folder.name, root=str(folder.parent), seed=seed),
             batch_size=size.batch,
             max_length=96,
             micro_batch_tokens=32_768,
             optimizer=parts.Optimizer(lr=size.lr, beta2=0.98, warmup=40, schedule="linear"),
-            checkpoints=parts.Checkpoints(every=steps),
+            checkpoints=parts.Checkpoints(every=recipe["steps"]),
             **recipe,
-        ),
-        resume=run.exists(),
+        )
     ).checkpoint
 
 

@@ -32,6 +32,7 @@ from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.recipe.tables.long_context import LongContext
 from foresail.runlog.canvas import save_figure
@@ -39,7 +40,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.session import Outcome
-from foresail.train.stages.pretrain import run_pretrain
 
 FACTOR = 8
 SHORT_KINDS = ("drill", "niah_single", "drill", "niah_multikey", "drill", "line_retrieval")
@@ -122,11 +122,11 @@ def main() -> None:
 
     make_data(out, size, options.texts, options.workers)
     note("data")
-    first = train(first_run(out, size, options))
+    first = train_stage(first_run(out, size, options))
     note("pretrain")
     before = measure(first, out / "before", size, (size.length,), options)
     note("measure before")
-    second = train(second_run(out, size, options, first))
+    second = train_stage(second_run(out, size, options, first))
     note("lengthen")
     after = measure(second, out / "after", size, size.lengths, options)
     note("measure after")
@@ -301,11 +301,6 @@ def recipe(
             "checkpoints": {"every": 1000, "keep": 1},
         }
     )
-
-
-def train(recipe: Pretrain) -> Outcome:
-    """Begun, or gone on with, or taken as it is."""
-    return run_pretrain(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
 # Figures.

@@ -41,7 +41,8 @@ from foresail.data.made.multi_hop_world import world_of
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
 from foresail.quickstart.agent import MARKS
-from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.quickstart.reasoning import write_lines
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
@@ -60,8 +61,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.policy import turn_credit
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 from foresail.train.starting_point import load_model_and_tokenizer
 
 HINT, WITHHELD = " ({answer})", "also also also"
@@ -182,11 +181,11 @@ def run_name(arm: str, rate: float) -> str:
 def run_arm(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None:
     folder = options.root / f"seed-{seed}"
     if arm == "sft":
-        run_stage(run_sft, sft_recipe(options, folder, seed))
+        train_stage(sft_recipe(options, folder, seed))
         return
     control(arm, seed)
     try:
-        run_stage(run_rl, rl_recipe(options, folder, seed, arm, rate))
+        train_stage(rl_recipe(options, folder, seed, arm, rate))
     except NoSignal as stopped:  # collapsed: a result, not a fault of the benchmark
         print(stopped)
 

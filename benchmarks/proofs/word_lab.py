@@ -11,7 +11,6 @@ Problems are those of `word-problems:`; no problem is in two of: shown, tried on
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from foresail.data.problems.prompts import encode_problems
 from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.distill import Distill
 from foresail.recipe.stages.dpo import Dpo
@@ -36,7 +36,6 @@ from foresail.recipe.stages.online_dpo import OnlineDpo
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.stage import Stage
-from foresail.recipe.stages.table import stage_function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.sources import Conversations
 from foresail.records import Problem
@@ -169,16 +168,9 @@ class Lab:
         return self.run(recipe).checkpoint
 
     def run(self, recipe: Stage) -> Outcome:
-        """In silence; a run that is finished is not begun again, one that is not begins anew."""
-        folder = recipe.run.folder
-        steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
-        if steps and steps[-1] == recipe.steps:
-            checkpoint = RunDirectory(folder).checkpoint_path(steps[-1])
-            return Outcome(run=folder, checkpoint=checkpoint, finished=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        run: Callable[..., Outcome] = stage_function(recipe.stage)
+        """Train in silence, or go on; a run that is finished is not begun again."""
         with redirect_stdout(StringIO()):
-            return run(recipe, reader=self.reader)
+            return train_stage(recipe, reader=self.reader)
 
     @cached_property
     def reader(self) -> Reader:

@@ -22,14 +22,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from foresail.quickstart.reasoning import rl_recipe, run_stage, sft_recipe, write_problems, write_tokenizer
+from foresail.quickstart.reasoning import rl_recipe, sft_recipe, write_problems, write_tokenizer
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.parts import Checkpoints, Rollout, Run
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.runlog.directory import RunDirectory
 from foresail.simulate.overlap import mean_step_seconds
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 IN_TURNS, SAME_LOSS, AHEAD = "in-turns", "in-turns-same-loss", "one-ahead"
 STALE_LOSS = Loss(old_logprobs="trainer", importance_cap=2.0)
@@ -96,10 +95,10 @@ def run_part(options: argparse.Namespace, part: str, seed: str) -> None:
     vocab_size = write_tokenizer(root).vocab_size
     cold = sft_recipe(root, 0, vocab_size).model_copy(update={"steps": options.cold_steps})
     if part == "cold start":
-        run_stage(run_sft, cold)
+        train_stage(cold)
         return
     checkpoint = RunDirectory(cold.run.folder).checkpoint_path(options.cold_steps)
-    run_stage(run_rl, arm_recipe(root, part, int(seed), checkpoint, options.steps))
+    train_stage(arm_recipe(root, part, int(seed), checkpoint, options.steps))
 
 
 def arm_recipe(root: Path, arm: str, seed: int, checkpoint: Path, steps: int) -> Rl:

@@ -159,7 +159,7 @@ def sample_solutions(
         temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
     )
     with telling("the same command goes on with what is left"):
-        found = sample_all(
+        solutions = sample_all(
             checkpoint,
             problems,
             sampling,
@@ -170,7 +170,7 @@ def sample_solutions(
             seed=seed,
             device=device,
         )
-    print(*describe_solutions(found), sep="\n")
+    print(*describe_solutions(solutions), sep="\n")
     print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
 
 

@@ -65,8 +65,8 @@ def long_context(
         model, tokenizer = open_checkpoint(target.checkpoint, device=device, max_length=max(settings.lengths))
         make_folder(folder)
         answers = ask(model, tokenizer, settings, seed=seed, chat=chat, max_new_tokens=max_new_tokens)
-    told = {"checkpoint": str(target.checkpoint), "seed": seed, "settings": settings.model_dump()}
-    write_results(folder, answers, told)
+    recorded = {"checkpoint": str(target.checkpoint), "seed": seed, "settings": settings.model_dump()}
+    write_results(folder, answers, recorded)
     Console().print(show_answers(answers))
     save_figure(plot_answers(answers, title=str(checkpoint)), folder / PICTURE)
     print(f"answers, figures and {PICTURE}: {folder}")

@@ -196,6 +196,17 @@ class Engine:
         row = self.rows.find(request_id, "running", "resting")
         return None if row is None else (*row.context, *self.table.drawn(row.slot)[0])
 
+    def sampled(self, request_id: str, first: int = 0) -> tuple[list[int], list[float]]:
+        """Tokens of a request's response from the `first` on, as far as steps are read, and log-probabilities."""
+        row = self.rows.find(request_id)
+        if row is None:
+            return [], []
+        ids, logprobs = row.context[len(row.request.prompt) + first :], row.logprobs[first:]
+        if row.slot == NO_SLOT:
+            return [*ids], [*logprobs]
+        new_ids, new_logprobs = self.table.drawn(row.slot, max(0, first - len(row.logprobs)))
+        return [*ids, *new_ids], [*logprobs, *new_logprobs]
+
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
         self.read_pending()

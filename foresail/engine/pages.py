@@ -73,6 +73,12 @@ class PagePool:
             found.append(page)
         return found
 
+    def forget_names(self, pages: Iterable[int]) -> None:
+        """These pages, which have owners, will not hold what their names say."""
+        for page in pages:
+            if (name := self._names.pop(page, None)) is not None:
+                del self._named[name]
+
     def forget(self) -> None:
         """All names are void: the weights that filled the pages are gone."""
         self._free += self._idle

@@ -84,10 +84,10 @@ class Table:
         self.lengths_S[slots_R] += counts_R
         self.left_S[slots_R] -= counts_R
 
-    def drawn(self, slot: int) -> tuple[list[int], list[float]]:
-        """Tokens and log-probabilities recorded in this slot since it was assigned."""
+    def drawn(self, slot: int, first: int = 0) -> tuple[list[int], list[float]]:
+        """Tokens and log-probabilities recorded in this slot since it was assigned, from the `first` on."""
         count = self.drawn_S[slot]
-        return self.tokens_SL[slot, :count].tolist(), self.logprobs_SL[slot, :count].tolist()
+        return self.tokens_SL[slot, first:count].tolist(), self.logprobs_SL[slot, first:count].tolist()
 
     def truncates(self, slots: np.ndarray) -> bool:
         """Whether any of these rows uses top-k, top-p or min-p."""

@@ -59,9 +59,9 @@ def draw_best_of(axes: Axes, figures: Figures) -> None:
 
 def draw_calibration(axes: Axes, figures: PairFigures) -> None:
     axes.plot([0.5, 1], [0.5, 1], color=FAINT, linewidth=1)
-    largest = max(found.count for found in figures.bins)
-    for found in figures.bins:
-        size = 12 + 120 * found.count / largest
-        axes.scatter([found.confidence], [found.accuracy], s=size, color=CORAL, alpha=0.85, linewidths=0)
+    largest = max(bin.count for bin in figures.bins)
+    for bin in figures.bins:
+        size = 12 + 120 * bin.count / largest
+        axes.scatter([bin.confidence], [bin.accuracy], s=size, color=CORAL, alpha=0.85, linewidths=0)
     axes.set_xlabel("how sure the model is", color=FAINT)
     quiet(axes, title=f"How often it is right (ECE {figures.ece:.3f})")

@@ -89,8 +89,8 @@ def from_boxes(text: str) -> Extracted | None:
 
 def last_box(text: str) -> str | None:
     r"""The content of the last balanced box: last_box(r"\boxed{1}, no, \boxed{\{2\}}") -> r"\{2\}"."""
-    found = find_boxes(text)
-    return found[-1].text if found else None
+    boxes = find_boxes(text)
+    return boxes[-1].text if boxes else None
 
 
 def _from(text: str, boxes: list[Box]) -> Extracted | None:

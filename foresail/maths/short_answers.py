@@ -51,11 +51,11 @@ def grade(response: str, accepted: Sequence[str]) -> Verdict:
             detail="no answer that stands after the thinking",
             terms={"f1": 0.0},
         )
-    given = {normalise(span): span for span in spans}
-    if len(given) > 1:
-        told = " and ".join(shorten(span) for span in list(given.values())[:3])
-        return Verdict(status="wrong", score=0.0, detail=f"several answers: {told}", terms={"f1": 0.0})
-    (text, span), golds = next(iter(given.items())), [normalise(answer) for answer in accepted]
+    answers = {normalise(span): span for span in spans}
+    if len(answers) > 1:
+        shown = " and ".join(shorten(span) for span in list(answers.values())[:3])
+        return Verdict(status="wrong", score=0.0, detail=f"several answers: {shown}", terms={"f1": 0.0})
+    (text, span), golds = next(iter(answers.items())), [normalise(answer) for answer in accepted]
     right, f1 = text in golds, max(token_f1(text, gold) for gold in golds)
     best = accepted[0] if not right else accepted[golds.index(text)]
     return Verdict(
@@ -68,8 +68,8 @@ def grade(response: str, accepted: Sequence[str]) -> Verdict:
 
 def ballot(response: str) -> str | None:
     """What a response votes for, equal where `grade` sees equal answers; None where it gives none, or several."""
-    given = {normalise(span) for span in find_answers(response)}
-    return given.pop() if len(given) == 1 else None
+    answers = {normalise(span) for span in find_answers(response)}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def find_answers(response: str) -> list[str]:
@@ -154,13 +154,13 @@ def is_punctuation(character: str) -> bool:
     return unicodedata.category(character).startswith("P")
 
 
-def token_f1(given: str, gold: str) -> float:
+def token_f1(candidate: str, gold: str) -> float:
     """Of normalised texts: token_f1("city of paris", "paris") -> 0.5. Yes and no share nothing with other words."""
-    if given == gold:
+    if candidate == gold:
         return 1.0
-    if given in _YES_NO or gold in _YES_NO:
+    if candidate in _YES_NO or gold in _YES_NO:
         return 0.0
-    ours, theirs = Counter(given.split()), Counter(gold.split())
+    ours, theirs = Counter(candidate.split()), Counter(gold.split())
     shared = (ours & theirs).total()
     return 2 * shared / (ours.total() + theirs.total())
 

@@ -100,21 +100,21 @@ def _decide(extracted: Extracted, gold: str) -> tuple[bool, str]:
     return True, "alternatives"
 
 
-def _compare(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+def _compare(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
-    if _INTEGER.match(given) and _INTEGER.match(gold):
-        return int(given) == int(gold), "integer"
-    if len(given) + len(gold) > SHORT:
-        return _compare_texts(given, gold, budget, is_one)
-    same, rule, work = _compare_short(given, gold, is_one)
+    if _INTEGER.match(candidate) and _INTEGER.match(gold):
+        return int(candidate) == int(gold), "integer"
+    if len(candidate) + len(gold) > SHORT:
+        return _compare_texts(candidate, gold, budget, is_one)
+    same, rule, work = _compare_short(candidate, gold, is_one)
     budget.spend(work)
     return same, rule
 
 
 @lru_cache(maxsize=4096)  # responses to one problem give the same few answers
-def _compare_short(given: str, gold: str, is_one: bool) -> tuple[bool, str, int]:
+def _compare_short(candidate: str, gold: str, is_one: bool) -> tuple[bool, str, int]:
     budget = Budget()
-    same, rule = _compare_texts(given, gold, budget, is_one)
+    same, rule = _compare_texts(candidate, gold, budget, is_one)
     return same, rule, MAX_WORK - budget.left
 
 
@@ -149,18 +149,18 @@ def right_answer(answer: str) -> str:
     return answer
 
 
-def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+def _compare_texts(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. `is_one`: the response gives it in one piece."""
-    one, other = trim(given), trim(gold)
+    one, other = trim(candidate), trim(gold)
     if _INTEGER.match(one) and _INTEGER.match(other):
         return int(one) == int(other), "integer"
-    return _compare_readings(given, gold, budget, is_one)
+    return _compare_readings(candidate, gold, budget, is_one)
 
 
 @with_room
-def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
-    one, other = trim(given), trim(gold)
-    readings = read(given)
+def _compare_readings(candidate: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
+    one, other = trim(candidate), trim(gold)
+    readings = read(candidate)
     if not readings:
         return False, "empty"
     gold_readings = read(gold)
@@ -176,7 +176,7 @@ def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tu
     if choice is None and (value := value_of_option(one)):
         return _compare_texts(value, gold, budget)
     if choice is not None and (value := value_of_option(other)):
-        return _compare_texts(given, value, budget)
+        return _compare_texts(candidate, value, budget)
     if "word" in (readings[0].head, gold_readings[0].head) and same_words(one, other):
         return True, "words"
     if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
@@ -193,15 +193,15 @@ def _meant(
     right answer itself it may be one only for `1, 200`, in this order: not for (1, 200), or 1 or 200. `is_list`:
     commas alone join what the response gives.
     """
-    given, gold = readings[0], gold_readings[0]
+    candidate, gold = readings[0], gold_readings[0]
     for reading in readings:
-        if gold.head in _LISTS or not is_split(reading, given):
+        if gold.head in _LISTS or not is_split(reading, candidate):
             yield reading, gold
     for other in gold_readings[1:]:
         if not is_split(other, gold):
-            yield given, other
-        elif is_list and given.head == "list" and all(item.head != "chain" for item in given.args):
-            yield given, Node("()", other.args)
+            yield candidate, other
+        elif is_list and candidate.head == "list" and all(item.head != "chain" for item in candidate.args):
+            yield candidate, Node("()", other.args)
 
 
 @with_room

@@ -21,9 +21,9 @@ def checkpoint_of(path: str) -> str:
 
 def trained_checkpoint(run: Path) -> Path:
     """The same, of a run that must have one."""
-    if (found := Path(checkpoint_of(str(run)))) == run:
+    if (checkpoint := Path(checkpoint_of(str(run)))) == run:
         raise FileNotFoundError(f"{run} has no checkpoint yet; let it finish a step")
-    return found
+    return checkpoint
 
 
 CheckpointPath = Annotated[str, AfterValidator(checkpoint_of)]

@@ -100,13 +100,17 @@ def how_to_give(functions: Mapping[str, str]) -> str:
     files = [f"{key}=FILE.py:{'NAME' if name == LAMBDA else name}" for key, name in names.items()]
     (first, *more), listed = names.values(), ", ".join(names.values())
     if more:
-        told = (
+        advice = (
             f"the rewards {listed} were given by a Python program; in Python pass them again, as reward=[…]"
         )
     else:
         again = "…" if first == LAMBDA else first
-        told = f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"
-    return f"{told}; on the command line put {'them' if more else 'it'} into a file and say {' '.join(files)}"
+        advice = (
+            f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"
+        )
+    return (
+        f"{advice}; on the command line put {'them' if more else 'it'} into a file and say {' '.join(files)}"
+    )
 
 
 def explain_shapes(name: str, names: Collection[str]) -> str:

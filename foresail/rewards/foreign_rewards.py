@@ -65,12 +65,12 @@ class ForeignReward:
         return self.load().shape in BATCHED
 
     def traits(self) -> GraderTraits:
-        wish, batched = self.load().wish, self.batched
+        required, batched = self.load().wish, self.batched
         return GraderTraits(
             early=not batched,
             group=batched,
             main_in_group=batched,
-            required_columns=(wish,) if wish.columns else (),
+            required_columns=(required,) if required.columns else (),
         )
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
@@ -107,18 +107,18 @@ class RewardCall:
 
     def choose(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         """The shape's own arguments and the data's columns, as far as the function takes them."""
-        given, columns = self.arguments(pairs, logged), column_lists([problem for problem, _ in pairs])
+        own, columns = self.arguments(pairs, logged), column_lists([problem for problem, _ in pairs])
         batched = self.shape in BATCHED
-        everything = {name: values if batched else values[0] for name, values in columns.items()} | given
+        everything = {name: values if batched else values[0] for name, values in columns.items()} | own
         if missing := self.required - everything.keys():
             raise ValueError(
                 f"it wants {', '.join(sorted(missing))}, and the data has the columns "
                 f"{', '.join(sorted(columns)) or '(none)'}"
             )
         # verl and OpenRLHF hand no columns to **kwargs; TRL and AReaL hand over all of them.
-        passed_on = given if self.shape in ("verl", "openrlhf") else everything
-        wanted = {*self.names} | (passed_on.keys() if self.takes_any else set())
-        return {name: value for name, value in everything.items() if name in wanted}
+        passed_on = own if self.shape in ("verl", "openrlhf") else everything
+        taken = {*self.names} | (passed_on.keys() if self.takes_any else set())
+        return {name: value for name, value in everything.items() if name in taken}
 
     def arguments(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         if self.shape == "plain":
@@ -130,8 +130,8 @@ class RewardCall:
     @property
     def wish(self) -> RequiredColumns:
         """The columns it cannot do without, beyond what every problem has."""
-        given = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
-        columns = self.required - given - {"answer", "prompt_ids", "completion_ids"}
+        own = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
+        columns = self.required - own - {"answer", "prompt_ids", "completion_ids"}
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         place = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(self.function, "__name__", type(self.function).__name__)

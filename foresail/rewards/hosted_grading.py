@@ -133,8 +133,8 @@ class HostedGrading(QueuedGrading):
             seat, self._next_number = min(seats, key=lambda seat: len(seat.jobs)), self._next_number + 1
             seat.jobs[self._next_number] = job
             tasks.setdefault(seat.number, []).append((self._next_number, job.part, job.pairs))
-        for number, given in tasks.items():
-            self._send(self._seats[number], given)
+        for number, share in tasks.items():
+            self._send(self._seats[number], share)
 
     def _send(self, seat: Seat, tasks: Sequence[Task]) -> None:
         assert seat.host is not None

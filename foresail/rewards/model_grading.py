@@ -78,26 +78,26 @@ class ModelGrading(QueuedGrading):
     def _both(self, problem: Problem, trajectory: Trajectory, *, whole: bool) -> Future[Verdict]:
         learned = super().submit(problem, trajectory)
         if self.rest is None or not self.rest.traits.early:
-            return joined([learned], lambda found: self._join(found[0], NOTHING, whole=whole))
+            return joined([learned], lambda verdicts: self._join(verdicts[0], NOTHING, whole=whole))
         # terms that do not apply are no failure here, where the model's does
         judge = self.rest.submit_early if self.has_rules else self.rest.submit
         rules = judge(problem, trajectory)
-        return joined([learned, rules], lambda found: self._join(*found, whole=whole))
+        return joined([learned, rules], lambda verdicts: self._join(*verdicts, whole=whole))
 
     def _join(self, learned: Verdict, rules: Verdict, *, whole: bool) -> Verdict:
         """One verdict: a failure of either is the failure of both."""
-        found = rules
+        verdict = rules
         for label in self.labels:
-            found = add_term(label, found, learned)
-            if learned.status in FAILURES and found.status not in FAILURES:
-                found = replace(
+            verdict = add_term(label, verdict, learned)
+            if learned.status in FAILURES and verdict.status not in FAILURES:
+                verdict = replace(
                     learned, detail=f"term {label}: {learned.detail}"
                 )  # no answer goes without it
-        if self.is_main and found.status not in FAILURES:
+        if self.is_main and verdict.status not in FAILURES:
             if learned.status in FAILURES:
                 return learned
-            return replace(learned, terms=found.terms, extra=found.extra, metrics=found.metrics)
-        return applied(found) if whole else found
+            return replace(learned, terms=verdict.terms, extra=verdict.extra, metrics=verdict.metrics)
+        return applied(verdict) if whole else verdict
 
     def close(self) -> None:
         with self._lock:

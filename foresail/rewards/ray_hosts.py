@@ -157,8 +157,8 @@ class GraderActor:
         if (error := done.exception()) is not None:
             self.messages.put(("broken", f"{type(error).__name__}: {error}"))
             return
-        found = done.result()
-        self.messages.put(("verdicts", (number, found if isinstance(found, list) else [found])))
+        verdicts = done.result()
+        self.messages.put(("verdicts", (number, verdicts if isinstance(verdicts, list) else [verdicts])))
 
 
 class TellingPool(GradingPool):

@@ -16,13 +16,13 @@ MAX_READ_BYTES = 2**16  # bytes brought along at a time
 
 @dataclass(frozen=True, kw_only=True)
 class LogFile:
-    """Where the trainer wants it; `home` is its node."""
+    """The log file that the trainer asks for; `home` is the trainer's node."""
 
     path: Path
     home: str
 
     def open(self, node: str) -> OpenLog:
-        """From now on all this process prints goes there, what its libraries print included."""
+        """From now on all output of this process goes to the file, its libraries' included."""
         at_home = node == self.home
         place = self.path if at_home else Path(tempfile.mkstemp(prefix="foresail-", suffix=".log")[1])
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class LogFile:
 
 
 class OpenLog:
-    """The actor's side: `news` are messages with what was printed since, for an actor far from home."""
+    """The actor's side: on another node, `news` yields messages with what was printed since."""
 
     def __init__(self, far: Path | None) -> None:
         self.reader = None if far is None else far.open("rb")

@@ -107,12 +107,12 @@ class Display:
 
     def watch(self) -> None:
         """In a thread of its own, for a signal's handler must not print: what happens while a step goes on."""
-        told = False
+        has_noted = False
         while not self.ended.wait(WATCH):
             if self.live is None:
                 self.speak_if_quiet()
-            if not told and self.is_stopping():
-                told = True
+            if not has_noted and self.is_stopping():
+                has_noted = True
                 self.note(f"stopping: {self.what_is_awaited()}; Ctrl-C again leaves at once", style="yellow")
 
     def what_is_awaited(self) -> str:

@@ -30,23 +30,23 @@ class DocumentEncoder:
             core.encode_special_tokens = not special_tokens
 
     def encode(self, texts: Sequence[str], begins: Sequence[bool] | None = None) -> list[list[int]]:
-        """`begins` tells which texts begin a document; the others go on with one. None: all begin one."""
+        """`begins`: which texts begin a document, the others continue one. None: all begin one."""
         begins = [True] * len(texts) if begins is None else begins
         firsts, others = (
             iter(
                 core.encode_batch_fast(
-                    [text for text, first in zip(texts, begins, strict=True) if first == wanted],
+                    [text for text, first in zip(texts, begins, strict=True) if first == is_first],
                     add_special_tokens=False,
                 )
             )
-            for core, wanted in ((self._core, True), (self._further, False))
+            for core, is_first in ((self._core, True), (self._further, False))
         )
-        found = [next(firsts if first else others).ids for first in begins]
+        encoded = [next(firsts if first else others).ids for first in begins]
         if self._unknown_id is not None:
-            for text, ids in zip(texts, found, strict=True):
+            for text, ids in zip(texts, encoded, strict=True):
                 if self._unknown_id in ids:
                     raise ValueError(self._explain_unknown(text))
-        return found
+        return encoded
 
     def _explain_unknown(self, text: str) -> str:
         assert self._unknown_id is not None

@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_request import ChatRequest
+from foresail.chat.request import ChatMessage
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foresail.agents.programs.chat_reply import Reply
-from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.programs.outcome import ProgramOutcome
 from foresail.agents.programs.program import ProgramJob
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Request
 from foresail.recipe.tables.parts import Sampling

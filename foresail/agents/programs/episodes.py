@@ -18,9 +18,8 @@ from functools import partial
 from typing import Any
 
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.programs.chat_reply import MODEL, Reply
-from foresail.agents.programs.chat_turns import NoRoom, place_turn, to_reply
-from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.chat_request import ChatRequest
+from foresail.agents.programs.chat_turns import MODEL, NoRoom, place_turn, to_reply
 from foresail.agents.programs.columns import show_problem
 from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.programs.endpoint import Endpoint, over
@@ -34,6 +33,8 @@ from foresail.agents.programs.episode import (
 )
 from foresail.agents.programs.outcome import Hung, ProgramOutcome, judge_outcome
 from foresail.agents.programs.program import Agent, Programs
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foresail.data.chats.tool_calls import read_call, read_calls
-from foresail.data.rows import excerpt
+from foresail.data.files import excerpt
 from foresail.records import Message
 
 ROLES = ("system", "user", "assistant", "tool")

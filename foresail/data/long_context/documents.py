@@ -70,15 +70,15 @@ class DocumentMaker:
                 pass
         return self.write(kind, index, self.plan.lengths[1])
 
-    def write(self, kind: str, index: int, most: int) -> str:
+    def write(self, kind: str, index: int, limit: int) -> str:
         """At most so many tokens, with the one that ends it.
 
         Words are counted one by one; where the tokenizer gives more for all of it, it is written again, shorter.
         """
-        length = most - 1
+        length = limit - 1
         while True:
             text = self.write_about(kind, index, length)
-            if (excess := len(self.encode(text)) - (most - 1)) <= 0:
+            if (excess := len(self.encode(text)) - (limit - 1)) <= 0:
                 return text
             length -= excess
 
@@ -120,5 +120,5 @@ def make_drill(rng: Random, length: int, encode: Encode, filler: Filler) -> str:
     return fit(write, encode, length, what=DRILL, each=WORD_TOKENS).text
 
 
-def draw_length(rng: Random, fewest: int, most: int) -> int:
-    return min(most, round(math.exp(rng.uniform(math.log(fewest), math.log(most)))))
+def draw_length(rng: Random, shortest: int, longest: int) -> int:
+    return min(longest, round(math.exp(rng.uniform(math.log(shortest), math.log(longest)))))

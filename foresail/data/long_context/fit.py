@@ -65,9 +65,9 @@ def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) ->
         raise TooShort(
             f"{what} needs at least {len(shortest.ids)} tokens with this tokenizer, and {length} were asked for"
         )
-    found = most_that_fits(write, encode, length, shortest, each)
-    for units in range(found.units, max(-1, found.units - MOST_STEPS_BACK), -1):
-        gap = length - len(found.ids if units == found.units else encode(write(units, "")))
+    longest = most_that_fits(write, encode, length, shortest, each)
+    for units in range(longest.units, max(-1, longest.units - MOST_STEPS_BACK), -1):
+        gap = length - len(longest.ids if units == longest.units else encode(write(units, "")))
         padding = find_padding(partial(write, units), encode, gap)
         if padding is not None:
             text = write(units, padding)

@@ -43,7 +43,7 @@ def draw_codes(rng: Random, count: int, *, digits: int = CODE_DIGITS) -> list[st
 
 def draw_letters(rng: Random, count: int, *, length: int, alphabet: str) -> list[str]:
     """draw_letters(rng, 2, length=5, alphabet="ABC…") -> ["QKTRE", "MZXAV"], all different."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found["".join(rng.choices(alphabet, k=length))] = None
-    return list(found)
+    words: dict[str, None] = {}
+    while len(words) < count:
+        words["".join(rng.choices(alphabet, k=length))] = None
+    return list(words)

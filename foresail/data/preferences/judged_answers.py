@@ -20,10 +20,11 @@ from pathlib import Path
 
 from foresail.data.chats.conversations import FORMS, to_conversation, to_turns, with_system
 from foresail.data.chats.tool_calls import read_tools
+from foresail.data.files import excerpt
 from foresail.data.preferences.encode import encode_answer
 from foresail.data.preferences.mixture import EncodedPreferences
 from foresail.data.preferences.pairs import to_pair, why_no_answer
-from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.rows import Row, name_columns, read_rows
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import JudgedAnswer, Message, TrainAnswer
 from foresail.tokenizer.tokenizer import Tokenizer

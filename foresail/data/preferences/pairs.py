@@ -27,7 +27,8 @@ from typing import Any
 from foresail.data.chats.conversations import alpaca_prompt, to_role, to_turns, with_system
 from foresail.data.chats.messages import to_messages
 from foresail.data.chats.tool_calls import read_tools
-from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.files import excerpt
+from foresail.data.rows import Row, name_columns, read_rows
 from foresail.records import Message, PreferencePair, Role
 
 Messages = tuple[Message, ...]

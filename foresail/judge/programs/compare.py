@@ -27,7 +27,7 @@ from foresail.judge.wire import (
 SEQUENCES = {"list": "list", "tuple": "list"}
 SETS = {"set": "set", "frozenset": "set"}
 DEEPEST_KEY = 100
-MOST_STEPS = 5_000_000  # pairs of values that are compared; an honest megabyte has a tenth of that
+MAX_STEPS = 5_000_000  # pairs of values that are compared; an honest megabyte has a tenth of that
 
 # Each looks at the size of what it is given before it computes anything.
 NUMBERS: dict[str, Callable[..., Any]] = {
@@ -49,8 +49,8 @@ def same_output(given: bytes, expected: str, comparison: OutputComparison) -> bo
     if comparison.mode == "tokens":
         return ours == theirs
     return len(ours) == len(theirs) and all(
-        same_word(word, wanted, comparison.relative, comparison.absolute)
-        for word, wanted in zip(ours, theirs, strict=True)
+        same_word(word, expected_word, comparison.relative, comparison.absolute)
+        for word, expected_word in zip(ours, theirs, strict=True)
     )
 
 
@@ -116,7 +116,7 @@ class Matcher:
         if (kind, count) != self.expected.head(theirs):
             return None
         self.steps += count + 1
-        if self.steps > MOST_STEPS:
+        if self.steps > MAX_STEPS:
             raise WireError("a value with too many parts")
         parts, wanted_parts = self.given.parts(ours), self.expected.parts(theirs)
         if kind == "set":
@@ -127,10 +127,10 @@ class Matcher:
             return self.pair_items(parts, wanted_parts)
         return list(zip(parts, wanted_parts, strict=True))
 
-    def pair_items(self, parts: list[Any], wanted: list[Any]) -> list[tuple[Any, Any]] | None:
+    def pair_items(self, parts: list[Any], others: list[Any]) -> list[tuple[Any, Any]] | None:
         ours = {self.given.digest(key): value for key, value in zip(parts[::2], parts[1::2], strict=False)}
         theirs = {
-            self.expected.digest(key): value for key, value in zip(wanted[::2], wanted[1::2], strict=False)
+            self.expected.digest(key): value for key, value in zip(others[::2], others[1::2], strict=False)
         }
         if ours.keys() != theirs.keys() or len(ours) * 2 != len(parts):
             return None

@@ -30,21 +30,21 @@ class OutOfTime(BaseException):
 class Printed(io.TextIOBase):
     """What was printed, up to a number of characters."""
 
-    def __init__(self, most: int) -> None:
-        self.most, self.size = most, 0
+    def __init__(self, max_size: int) -> None:
+        self.max_size, self.size = max_size, 0
         self.parts: list[str] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        if self.size < self.most:
-            self.parts.append(text[: self.most - self.size])
+        if self.size < self.max_size:
+            self.parts.append(text[: self.max_size - self.size])
         self.size += len(text)
         return len(text)
 
     def text(self) -> str:
-        more = self.size - self.most
+        more = self.size - self.max_size
         return "".join(self.parts) + (f"\n[… {more} more characters]" if more > 0 else "")
 
 

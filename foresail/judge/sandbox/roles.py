@@ -139,10 +139,10 @@ def find_function(path: str, namespace: dict[str, Any]) -> Any:
     first, *steps = re.findall(r"\w+|\(\)", path)
     if first not in namespace:
         raise NameError(f"the program does not define {first}")
-    found = namespace[first]
+    value = namespace[first]
     for step in steps:
-        found = found() if step == "()" else getattr(found, step)
-    return found
+        value = value() if step == "()" else getattr(value, step)
+    return value
 
 
 def serve(compiled: bool) -> int:

@@ -22,7 +22,7 @@ from foresail.records import Verdict
 
 SHOWN = 80  # characters of an output that `detail` keeps
 CORRECT = Verdict(status="correct", score=1.0)
-NOTHING = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+DEV_NULL = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def run_checker(worker: JudgeWorker, test: StdinTest, printed: bytes, limits: Li
     }
     with holding(json.dumps(request).encode()) as (script,), collecting(1) as (said,):
         (ended,) = worker.run(
-            Spawn(role="checker", limits=limits, descriptors=(script, NOTHING, NOTHING, said))
+            Spawn(role="checker", limits=limits, descriptors=(script, DEV_NULL, DEV_NULL, said))
         )
         return judge_script(ended, read_text(said), word)
 
@@ -93,7 +93,7 @@ def run_call(worker: JudgeWorker, program: Runnable, test: CallTest, limits: Lim
     except WireError as error:
         return Verdict(status="ungradable", score=0.0, detail=f"the test holds {error}")
     with holding(json.dumps(request).encode()) as (given,), collecting(2) as (errors, answer):
-        descriptors = (program.descriptor, given, NOTHING, errors, answer)
+        descriptors = (program.descriptor, given, DEV_NULL, errors, answer)
         (ended,) = worker.run(
             Spawn(role="call", limits=limits, descriptors=descriptors, compiled=program.compiled)
         )
@@ -119,10 +119,10 @@ def run_asserts(worker: JudgeWorker, program: Runnable, test: AssertTest, limits
     word = secrets.token_hex(8)
     request = json.dumps({"word": word, "script": test.script, "names": list(test.names)}).encode()
     with holding(request) as (script,), collecting(2) as (errors, said):
-        descriptors = (program.descriptor, NOTHING, NOTHING, errors)
+        descriptors = (program.descriptor, DEV_NULL, DEV_NULL, errors)
         served, ran = worker.run(
             Spawn(role="serve", limits=limits, descriptors=descriptors, compiled=program.compiled),
-            Spawn(role="script", limits=limits, descriptors=(script, NOTHING, NOTHING, said)),
+            Spawn(role="script", limits=limits, descriptors=(script, DEV_NULL, DEV_NULL, said)),
         )
         verdict = judge_script(ran, read_text(said), word)
         fault = find_fault(served, errors, limits)
@@ -176,9 +176,9 @@ def to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def shorten(text: str, most: int = SHOWN) -> str:
-    text = " ".join(text[: 4 * most].split()) if len(text) > most else text.strip()
-    return text if len(text) <= most else text[: most - 1] + "…"
+def shorten(text: str, limit: int = SHOWN) -> str:
+    text = " ".join(text[: 4 * limit].split()) if len(text) > limit else text.strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def wrong(detail: str) -> Verdict:

@@ -30,17 +30,17 @@ class Child:
     )  # fmt: skip
 
     def __init__(
-        self, pid: int, started: float, wanted: dict[str, Any], outputs: list[int], calls: int | None = None
+        self, pid: int, started: float, job: dict[str, Any], outputs: list[int], calls: int | None = None
     ) -> None:
         self.pid = pid
         self.calls = calls  # a session's file of calls
         self.call = NO_CALL  # the one that runs, as far as we have seen
         self.at_call = 0.0  # how much processor time the session had used when we first saw it
         self.started = started
-        self.limits: dict[str, float] = wanted["limits"]
+        self.limits: dict[str, float] = job["limits"]
         self.outputs = outputs  # descriptors of what it prints
         # False where it may have children: their work is not on its clock, so that only rlimits bound it.
-        self.own = wanted["role"] != "build" and self.limits["processes"] == 1
+        self.own = job["role"] != "build" and self.limits["processes"] == 1
         self.status: int | None = None
         self.timed_out = False
         self.peak_kb = 0

@@ -17,8 +17,8 @@ from foresail.judge.programs.program import Limits
 from foresail.judge.sandbox.paths import DEVICES, library_paths, toolchain_paths
 from foresail.judge.sandbox.protocol import ENDED, STARTED
 
-GRACE = 30.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
-START = 60.0
+GRACE_SECONDS = 30.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
+START_SECONDS = 60.0
 BUBBLE_BYTES = 64 << 20  # of files that programs write inside bubblewrap
 PACKAGE = Path(__file__).parents[3]  # the folder that holds `foresail`
 FLAGS = ("-s", "-S", "-P", "-B", "-X", "utf8", "-c")  # only the standard library, and nothing from here
@@ -144,7 +144,7 @@ class JudgeWorker:
                 self.link.close()
                 raise OSError(error.errno, f"the sandbox cannot be started: {error.strerror}") from error
         try:
-            self.isolation = self.receive(START).decode()
+            self.isolation = self.receive(START_SECONDS).decode()
         except WorkerDied:
             self.close()
             raise
@@ -152,7 +152,7 @@ class JudgeWorker:
     def run(self, *spawns: Spawn) -> list[ExitReport]:
         """Runs all of them at once and waits for the last. Raises WorkerDied when that cannot be done."""
         self.begin(*spawns)
-        return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
+        return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE_SECONDS)
 
     def begin(self, *spawns: Spawn) -> None:
         order = [

@@ -118,8 +118,8 @@ _CORRECTING = compiled(rf"\b(?:{spaced('correcting')})\b")
 # Words of which each match of `_CORRECTING`, and of `_DISOWNED`, has one.
 _MAY_CORRECT = Prefilter(words_for("correcting"))
 _MAY_DISOWN = Prefilter(
-    "is are was were seems? looks? would must may might cannot can could no not bukan hindi itu ini mal exceeds times"
-    " plus minus over".split()
+    "is are was were seems? looks? would must may might cannot can could no not bukan hindi itu ini mal exceeds"
+    " times plus minus over".split()
 )
 _TELLING = Prefilter(words_for("denial", "no", "or", "wrong", "correction", "telling"))
 
@@ -184,8 +184,8 @@ def _corrected(rest: str) -> tuple[str, ...] | None:
         if back and not _NOT_ADMITTED.search(sentence[: back.end()].rsplit(" ", 1)[0]):
             return None
         if correction := _REPLACED.search(sentence):
-            found = values_of(sentence[correction.end() :])
-            others += [value.text for value in found[-1:]]
+            replacements = values_of(sentence[correction.end() :])
+            others += [value.text for value in replacements[-1:]]
     return tuple(others)
 
 
@@ -200,11 +200,11 @@ def _is_taken_back_at_once(rest: str) -> bool:
     said = rest.lstrip(CLOSING)
     if said.lstrip("([（ ").startswith(("?", "？")):
         return True
-    if not _WORDY.search(said) or not any(found.search(said) for found in _TAKING_BACK):
+    if not _WORDY.search(said) or not any(expression.search(said) for expression in _TAKING_BACK):
         return False
     ahead = values_of(said)  # of which something may be said in turn
     said = said[: ahead[0].start] if ahead else said
-    return any(found.search(said) for found in _TAKING_BACK)
+    return any(expression.search(said) for expression in _TAKING_BACK)
 
 
 _TAKING_BACK = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
@@ -244,16 +244,16 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
         said = rest[cue.end() : sentence_end(rest, cue.end())]
         return stated_values(said) if values_of(said) else ()
     is_joined = _AND_NUMBER.match(rest) is not None
-    found = (
+    values = (
         values_of(rest) if is_joined or _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
     )
-    if not found:
+    if not values:
         return ()
-    between = rest[: found[0].start]
+    between = rest[: values[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
-        return stated_values(rest[found[0].start :])
-    bare = (is_joined or not _BEYOND_MARKS.search(between)) and not rest[found[-1].end :].strip(" .)]*$\\。")
-    return tuple(value.text for value in found) if bare else ()
+        return stated_values(rest[values[0].start :])
+    bare = (is_joined or not _BEYOND_MARKS.search(between)) and not rest[values[-1].end :].strip(" .)]*$\\。")
+    return tuple(value.text for value in values) if bare else ()
 
 
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
@@ -268,12 +268,12 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
         return stated_values(said) if values_of(said) else ()
     if not (_OFFERING.match(sentence) or _MODAL_WORD.search(sentence)) or _METHOD.search(sentence):
         return ()
-    found = values_of(sentence)
-    if not found or len(sentence[: found[0].start].split()) > FEW:
+    values = values_of(sentence)
+    if not values or len(sentence[: values[0].start].split()) > FEW:
         return ()
-    if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
+    if _DIGIT.search(answer) and not _DIGIT.search(values[0].text):  # the point $M$
         return ()
-    return (found[0].text,) if offers_another(sentence, found[0].start) else ()
+    return (values[0].text,) if offers_another(sentence, values[0].start) else ()
 
 
 def offers_another(sentence: str, value: int) -> bool:

@@ -86,18 +86,20 @@ def said_before(text: str, start: int, end: int, floor: int = 0) -> tuple[str, .
     if not looks:
         return ()
     before = sentences(before)[-1]
-    if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
+    if any(looks & kind and expression.search(before) for kind, expression in _RULED_OUT):
         return None
     return _offered_before(before) if looks & OFFER else ()
 
 
 def _offered_before(before: str) -> tuple[str, ...]:
     offer = _BESIDE.search(before)
-    found = values_of(before[: offer.start()]) if offer else []
-    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
+    values = values_of(before[: offer.start()]) if offer else []
+    if (
+        not values or offer is None or not _BARE_NUMBER.fullmatch(values[-1].text)
+    ):  # the side $s$, or \boxed{7}
         return ()
-    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
-    return (found[-1].text,) if beside else ()
+    beside = not _LETTER.search(_COMMAND.sub("", before[values[-1].end : offer.start()]))
+    return (values[-1].text,) if beside else ()
 
 
 def _kinds_before(text: str) -> int:

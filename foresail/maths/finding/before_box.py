@@ -252,11 +252,11 @@ def _without_marks(before: str, mark: re.Pattern[str]) -> tuple[str, bool]:
         lead = bare
         if lead[-1:].isalnum() and "\\" not in lead[-20:]:
             break
-        found = mark.search(lead, max(0, len(lead) - LONGEST_SIGN))
-        if found is None:
+        closing_mark = mark.search(lead, max(0, len(lead) - LONGEST_SIGN))
+        if closing_mark is None:
             break
-        glued = glued and found[0] not in ("*", "_", "`", '"') and found[0][0] != "<"
-        lead = lead[: found.start()]
+        glued = glued and closing_mark[0] not in ("*", "_", "`", '"') and closing_mark[0][0] != "<"
+        lead = lead[: closing_mark.start()]
     return lead, glued
 
 

@@ -15,7 +15,7 @@ from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 from foresail.maths.notation.nouns import names_things
 
 WINDOW = 20_000  # characters around the last box that are looked at
-MOST = 64  # boxes that are looked at for belonging together
+MAX_TOGETHER = 64  # boxes that are looked at for belonging together
 NEAR, FAR = 60, 400  # characters between two boxes that belong together, or may be offered as alternatives
 
 # `\\` is a line break and `\{` a printed brace; neither opens a group. `\\boxed` is an over-escaped `\boxed`.
@@ -98,8 +98,8 @@ class Box(NamedTuple):
 
 def bare_box(text: str) -> Box | None:
     r"""The last box without braces: `\boxed 7`."""
-    found = list(_BARE.finditer(text))
-    return Box(found[-1][1], *found[-1].span()) if found else None
+    matches = list(_BARE.finditer(text))
+    return Box(matches[-1][1], *matches[-1].span()) if matches else None
 
 
 def find_boxes(text: str, last: int | None = None) -> list[Box]:
@@ -192,7 +192,7 @@ class Offer(NamedTuple):
 def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool]) -> Offer:
     r"""The last box and those it stands beside: `\boxed{1} and \boxed{2}`, but not `\boxed{1}, no: \boxed{2}`."""
     run, is_list = [boxes[-1]], True
-    for place in range(len(boxes) - 2, max(-1, len(boxes) - MOST), -1):
+    for place in range(len(boxes) - 2, max(-1, len(boxes) - MAX_TOGETHER), -1):
         earlier = boxes[place]
         between = text[earlier.end : run[0].start]
         if len(between) > FAR:

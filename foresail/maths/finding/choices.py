@@ -91,9 +91,9 @@ def final_choice(text: str) -> str | None:
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """The match that begins last: of "it's not A because …, therefore I think it's B" the second one."""
-    last = found = pattern.search(text)
-    while found:
-        last, found = found, pattern.search(text, found.start() + 1)
+    last = match = pattern.search(text)
+    while match:
+        last, match = match, pattern.search(text, match.start() + 1)
     return last
 
 

@@ -85,10 +85,10 @@ def _open_environments(text: str, begin: int, place: int) -> list[re.Match[str]]
     r"""The `\begin{…}` of each, the outermost first."""
     if text.find("\\begin{", begin, place) < 0:
         return []
-    found: list[re.Match[str]] = []
+    open_signs: list[re.Match[str]] = []
     for sign in _ENVIRONMENT.finditer(text, begin, place):
         if sign[1] == "begin":
-            found.append(sign)
-        elif found and found[-1][2] == sign[2]:
-            found.pop()
-    return found
+            open_signs.append(sign)
+        elif open_signs and open_signs[-1][2] == sign[2]:
+            open_signs.pop()
+    return open_signs

@@ -34,7 +34,7 @@ TAIL = 3_000  # characters at the end that are searched
 NEAR = 60  # characters between two statements that are made side by side
 NEARBY = 120  # characters before a statement in which another may have been made
 LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
-MOST = 16  # statements side by side
+MAX_SIDE_BY_SIDE = 16  # statements side by side
 ENDING = " \n.。*$"  # what may end a response after a letter
 CUES = 100  # cues that are looked at, from the end
 SHORT = 200  # a response that may be an answer and nothing else
@@ -104,7 +104,7 @@ def stated_answers(text: str) -> Stated | None:
         if places and not _may_stand_beside(tail, start, end, places[0][0]):
             break
         places.insert(0, (start, begin, end, end))
-        if len(places) == MOST or not _may_be_said_before(tail, start):
+        if len(places) == MAX_SIDE_BY_SIDE or not _may_be_said_before(tail, start):
             break
     return _side_by_side(tail, places) if places else _NOTHING
 
@@ -186,8 +186,8 @@ def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
         return None
     if _is_below(text, begin) and (items := items_below(said, 0)[0]):
         said = " ; ".join(items)
-    found = values_of(said)
-    if found and is_taken_back(said[found[0].end :]):
+    values_said = values_of(said)
+    if values_said and is_taken_back(said[values_said[0].end :]):
         return None
     others = offered_after(rest, said)
     if others is None:
@@ -212,8 +212,8 @@ def last_values(text: str) -> Stated:
         if _ONE_WORD.fullmatch(whole):
             return Stated((whole,))
         if is_one_formula(whole):
-            found = values_of(whole)
-            return _NOTHING if found and is_taken_back(whole[found[0].end :]) else Stated((whole,))
+            parts = values_of(whole)
+            return _NOTHING if parts and is_taken_back(whole[parts[0].end :]) else Stated((whole,))
     items = items_below(whole, 0)[0]
     if len(items) > 1 and all(map(is_one_formula, items)):
         return Stated(tuple(items))

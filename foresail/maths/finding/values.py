@@ -121,20 +121,20 @@ def values_of(sentence: str) -> list[Value]:
 
 def all_values(sentence: str) -> list[Value]:
     """Every value in order, and of an equation what it ends on: all_values("3 + 4 = 7, not 8") -> 7, 8."""
-    found: list[Value] = []
+    values: list[Value] = []
     end = 0
     for match in _VALUES.finditer(without_unclosed(sentence)):
         between = sentence[end : match.start()]
         opened = _OPEN.search(between) is not None
         value = _whole_value(sentence, match, end)
-        if found and opened and _OPERATOR.fullmatch(between):
-            found[-1] = Value(sentence[found[-1].start : value.end], found[-1].start, value.end, True)
+        if values and opened and _OPERATOR.fullmatch(between):
+            values[-1] = Value(sentence[values[-1].start : value.end], values[-1].start, value.end, True)
         else:
-            if found and (_EQUALS.fullmatch(between) or found[-1].text.endswith("=")):
-                _drop_left(sentence, found)
-            found.append(value._replace(open=opened))
+            if values and (_EQUALS.fullmatch(between) or values[-1].text.endswith("=")):
+                _drop_left(sentence, values)
+            values.append(value._replace(open=opened))
         end = value.end
-    return found
+    return values
 
 
 def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
@@ -149,13 +149,13 @@ def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
     return Value(sentence[start:end].strip(), start, end)
 
 
-def _drop_left(sentence: str, found: list[Value]) -> None:
+def _drop_left(sentence: str, values: list[Value]) -> None:
     """Drops what an equation begins with: the 3 + 4 of "3 + 4 = 7", the name in "$ABC$ is 7", 3 cats * 4 cats."""
-    left = found[-1]
+    left = values[-1]
     if left.open or left.text.endswith("=") or not any(character.isdigit() for character in left.text):
-        found.pop()
-        while left.open and found and _FACTORS.search(sentence, found[-1].end, left.start + 1):
-            left = found.pop()
+        values.pop()
+        while left.open and values and _FACTORS.search(sentence, values[-1].end, left.start + 1):
+            left = values.pop()
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
@@ -188,9 +188,9 @@ def stated_values(sentence: str) -> tuple[str, ...]:
     reason = _BECAUSE.search(sentence, first.end())
     if reason and not _ALTERNATIVE.search(sentence[first.end() : reason.start()]):
         sentence = sentence[: reason.start()]
-    found = values_of(sentence)
-    found = [value for value in found if not _tells_time(sentence, value)] or found
-    return tuple(dict.fromkeys(value.text for value in found if not value.open))
+    values = values_of(sentence)
+    values = [value for value in values if not _tells_time(sentence, value)] or values
+    return tuple(dict.fromkeys(value.text for value in values if not value.open))
 
 
 def _tells_time(sentence: str, value: Value) -> bool:
@@ -206,11 +206,11 @@ def ending_values(sentence: str) -> tuple[str, ...]:
         sentence = _COMMA_GROUP.sub(",", sentence)
     if is_one_formula(sentence):
         return (sentence,)
-    found = values_of(sentence)
-    if not found or found[-1].open:  # cut off, or x + 7
+    values = values_of(sentence)
+    if not values or values[-1].open:  # cut off, or x + 7
         return ()
-    run = found[-1:]
-    for earlier in reversed(found[:-1]):
+    run = values[-1:]
+    for earlier in reversed(values[:-1]):
         between = sentence[earlier.end : run[0].start]
         alternative = len(between) <= 60 and _ALTERNATIVE.search(between) and not _WORKED_OUT.search(between)
         if not (alternative or _TIGHT.match(between)):

@@ -145,12 +145,12 @@ def _values_of(difference: Node, budget: Budget) -> Function:
 
 def _crossings(value_at: Function) -> list[Fraction]:
     """Roots and poles between neighbours of the grid, where the sign changes."""
-    found: list[Fraction] = []
+    crossings: list[Fraction] = []
     known = [(x, value) for x in GRID if (value := _known(value_at, x)) is not None]
     for (left, below), (right, above) in pairwise(known):
-        if below * above < 0 and len(found) < MAX_CROSSINGS:
-            found.append(_narrow(value_at, left, right, below > 0))
-    return found
+        if below * above < 0 and len(crossings) < MAX_CROSSINGS:
+            crossings.append(_narrow(value_at, left, right, below > 0))
+    return crossings
 
 
 def _known(value_at: Function, x: Fraction) -> Fraction | None:

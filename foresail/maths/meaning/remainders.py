@@ -25,8 +25,8 @@ POWER_COST = 40
 
 def remainders(node: Node, budget: Budget) -> tuple[int, ...] | None:
     """remainders(parse("2^{70000}")) -> three numbers; None where the value is not rational, or cannot be told."""
-    found = all_known(_remainder(node, prime, budget) for prime in _primes())
-    return None if found is None else tuple(found)
+    by_prime = all_known(_remainder(node, prime, budget) for prime in _primes())
+    return None if by_prime is None else tuple(by_prime)
 
 
 @cache

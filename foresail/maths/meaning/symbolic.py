@@ -119,13 +119,13 @@ def fill_tables() -> None:
         sympy.simplify(expression.doit() - sympy.Rational(7, 3))
 
 
-def compare(given: Any, gold: Any) -> str:
+def compare(candidate: Any, gold: Any) -> str:
     """By what is left when one is taken from the other; an integral that sympy leaves standing decides nothing."""
     import sympy
 
     right = to_sympy(gold)
     try:
-        left = to_sympy(given)
+        left = to_sympy(candidate)
     except TooLarge:
         return "different"
     difference = sympy.simplify(left.doit() - right.doit())
@@ -156,8 +156,8 @@ def to_sympy(tree: Any) -> Any:
     return _limit_bits(_RULES[head](sympy, *values), LARGEST)
 
 
-def _limit_bits(value: Any, most: int) -> Any:
-    if value.is_Rational and max(abs(value.p), value.q).bit_length() > most:
+def _limit_bits(value: Any, max_bits: int) -> Any:
+    if value.is_Rational and max(abs(value.p), value.q).bit_length() > max_bits:
         raise TooLarge
     return value
 
@@ -217,8 +217,8 @@ def _binomial(sympy: Any, n: Any, k: Any) -> Any:
     return sympy.binomial(n, k)
 
 
-def _limit(size: Any, most: int = LARGEST) -> None:
-    if getattr(size, "is_number", True) and abs(size) > most:
+def _limit(size: Any, limit: int = LARGEST) -> None:
+    if getattr(size, "is_number", True) and abs(size) > limit:
         raise TooLarge
 
 

@@ -37,10 +37,10 @@ def visible_cards() -> list[str]:
     return [str(number) for number in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
 
 
-def guess_device(wanted: Literal["auto", "cpu", "cuda"]) -> Device:
+def guess_device(setting: Literal["auto", "cpu", "cuda"]) -> Device:
     """What `auto` will most likely find: CUDA when the driver shows a card that is not hidden from us."""
-    if wanted != "auto":
-        return wanted
+    if setting != "auto":
+        return setting
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
     cards = list(Path("/dev").glob("nvidia[0-9]*"))
     return "cuda" if cards and not hidden else "cpu"
@@ -67,8 +67,8 @@ def card_memory() -> int | None:
     """Bytes of the first card a process would see, as its driver's tool says."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        cards = [int(line) * MEBIBYTE for line in told.split()]
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        cards = [int(line) * MEBIBYTE for line in output.split()]
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]

@@ -140,10 +140,10 @@ def state_bytes(states: States, dtype: Dtype) -> float:
     return 2 * FLOAT32 + (0 if dtype == "float32" else FLOAT32)
 
 
-def dtype_of(wanted: Literal["auto"] | Dtype, device: Device) -> Dtype:
+def dtype_of(setting: Literal["auto"] | Dtype, device: Device) -> Dtype:
     """What model.dtype comes to: `auto` is bfloat16 on a GPU, float32 on a CPU."""
-    if wanted != "auto":
-        return wanted
+    if setting != "auto":
+        return setting
     return "bfloat16" if device == "cuda" else "float32"
 
 
@@ -167,8 +167,8 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     kinds = [(shape.experts, mixed), (None, shape.cached_layers - mixed)]
     blocks = [(block_bytes(shape, experts, value_bytes, device), count) for experts, count in kinds if count]
     entrances = shape.cached_layers * shape.hidden_size * FLOAT32
-    kept = entrances + max(blocks)[0] if recompute else sum(size * count for size, count in blocks)
-    return kept + last_norm + rotary
+    stored = entrances + max(blocks)[0] if recompute else sum(size * count for size, count in blocks)
+    return stored + last_norm + rotary
 
 
 def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Device) -> int:

@@ -158,12 +158,12 @@ def ray_is_there() -> bool:
 
 def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
     """What is too much for the whole cluster; else who is too large for its nodes, each kind as if alone there."""
-    wanted = placement.total
+    total = placement.total
     who = ["the trainer"] if placement.local else []
     who += [named(placed) for placed in placement.by_ray]
     there = Room(cpus=sum(node.cpus for node in nodes), gpus=sum(node.gpus for node in nodes))
     fits = True
-    for kind, needed, has in (("CPUs", wanted.cpus, there.cpus), ("GPUs", wanted.gpus, there.gpus)):
+    for kind, needed, has in (("CPUs", total.cpus, there.cpus), ("GPUs", total.gpus, there.gpus)):
         if needed > has:
             fits = False
             mend = fewer(placement, kind, needed - has) or f"bring more {kind}"
@@ -183,10 +183,10 @@ def named(placed: Placed) -> str:
     return f"{placed.count} {placed.what}"[: -1 if placed.count == 1 else None]
 
 
-def count_fitting(each: Room, node: Room, most: int) -> int:
+def count_fitting(each: Room, node: Room, limit: int) -> int:
     """Rooms of 2 CPUs in a node of 5 -> 2."""
     shares = [(node.cpus, each.cpus), (node.gpus, each.gpus)]
-    return min([most, *(int(there / wanted + 1e-9) for there, wanted in shares if wanted)])
+    return min([limit, *(int(there / needed + 1e-9) for there, needed in shares if needed)])
 
 
 def fewer(placement: Placement, kind: str, missing: float) -> str | None:

@@ -52,8 +52,8 @@ def in_short(value: Any, field: FieldInfo) -> Any:
     if not value:
         return None
     (table,) = value
-    given = table.model_dump(exclude_defaults=True)
-    return given[several.short] if several.short is not None and list(given) == [several.short] else table
+    changed = table.model_dump(exclude_defaults=True)
+    return changed[several.short] if several.short is not None and list(changed) == [several.short] else table
 
 
 def tables_of(value: Any) -> Sequence[BaseModel]:

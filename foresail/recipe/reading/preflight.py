@@ -90,8 +90,8 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
         yield from inputs.check_weights(Path(model.path))
     tokenizer = model.tokenizer or (model.path if shape is not None else None)
     if tokenizer is not None:
-        told = inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template, chats=recipe.chats)
-        yield from told
+        refusals = inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template, chats=recipe.chats)
+        yield from refusals
     for key, source in recipe.sources().items():
         yield from inputs.check_source(key, source)
     if recipe.run.wandb is not None:

@@ -40,12 +40,12 @@ def slip_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None
         return None
     if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant):
         return None
-    most = 2 if least >= LONG else 1
-    if len({*written} ^ {*meant}) > 2 * most:  # quicker than counting: an edit changes two letters at most
+    allowed = 2 if least >= LONG else 1
+    if len({*written} ^ {*meant}) > 2 * allowed:  # quicker than counting: an edit changes two letters at most
         return None
     number = edits(written, meant)
     replaced = len(written) == len(meant) and sorted(written) != sorted(meant)
-    return number if number <= most and not (replaced and least <= SHORT) else None
+    return number if number <= allowed and not (replaced and least <= SHORT) else None
 
 
 def name_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None:
@@ -82,10 +82,10 @@ def far_edits(written: str, meant: str) -> int | None:
     One edit, or two of long ones; a name of a table or a key keeps more than half of its letters.
     """
     least = min(len(written), len(meant))
-    most = 2 if least >= FAR_LONG else 1
-    if least < FAR or abs(len(written) - len(meant)) > most or len({*written} ^ {*meant}) > 2 * most:
+    allowed = 2 if least >= FAR_LONG else 1
+    if least < FAR or abs(len(written) - len(meant)) > allowed or len({*written} ^ {*meant}) > 2 * allowed:
         return None
-    if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant) or (count := edits(written, meant)) > most:
+    if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant) or (count := edits(written, meant)) > allowed:
         return None
     names, others = written.split("."), meant.split(".")
     alike = len(names) == len(others) and all(

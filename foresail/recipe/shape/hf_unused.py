@@ -30,8 +30,8 @@ class Unused:
 
     @property
     def positions(self) -> int | None:
-        found: int | None = self.config.get("max_position_embeddings")
-        return found
+        positions: int | None = self.config.get("max_position_embeddings")
+        return positions
 
     def complete(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """A `config.json` of ours with the keys that are not ours."""

@@ -95,7 +95,7 @@ class Pretrain(Stage):
             yield "there is nothing to do; add a table [[stages]] with data, tokens and batch_tokens"
             return
         for place, stage in named("stages", self.stages):
-            yield from (f"{place}: {told}" for told in self.stage_mistakes(stage))
+            yield from (f"{place}: {mistake}" for mistake in self.stage_mistakes(stage))
         for number, (place, stage) in enumerate(named("stages", self.stages)):
             if stage.long_share is None and stage.long_from is not None:
                 yield f"{place}: long_from says which documents long_share counts; set long_share as well"
@@ -170,10 +170,10 @@ class Pretrain(Stage):
         for place, corpus in self.corpora():
             try:
                 manifest = read_manifest(corpus.source)
-                yield from (f"{place}: {told}" for told in size_mistakes(corpus.source, manifest))
+                yield from (f"{place}: {mistake}" for mistake in size_mistakes(corpus.source, manifest))
                 if tokenizer is not None and (Path(tokenizer) / "tokenizer.json").is_file():
-                    found = tokenizer_mistakes(corpus.source, manifest, tokenizer)
-                    yield from (f"{place}: {told}" for told in found)
+                    mistakes = tokenizer_mistakes(corpus.source, manifest, tokenizer)
+                    yield from (f"{place}: {mistake}" for mistake in mistakes)
             except (CorpusError, OSError) as error:
                 yield f"{place}: {error}"
 
@@ -196,7 +196,7 @@ class Pretrain(Stage):
 
     def supply_warnings(self) -> Iterator[str]:
         """Corpora that end before their share of the run is drawn; where all of a stage end, the run does."""
-        told: set[str] = set()
+        warned: set[str] = set()
         manifests: dict[str, Manifest] = {}
         limits = {corpus.label: corpus for stage in self.stages for corpus in stage.data}
         for label, corpus in limits.items():
@@ -225,8 +225,8 @@ class Pretrain(Stage):
             total = sum(weights.values())
             for label, weight in weights.items():
                 share = stage.tokens * weight / total
-                if label not in told and share > left[label]:
-                    told.add(label)
+                if label not in warned and share > left[label]:
+                    warned.add(label)
                     yield (
                         f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, and its share is "
                         f"{share:,.0f}: when it runs out the others go on; raise its epochs, or lower its weight"
@@ -235,9 +235,9 @@ class Pretrain(Stage):
 
     def batch_notes(self) -> Iterator[str]:
         for number, stage in enumerate(self.stages):
-            found = span(stage)
+            size = span(stage)
             yield (
-                f"{self.stage_label(number)}: {grouped(found.tokens)} tokens in {grouped(found.steps)} updates of "
+                f"{self.stage_label(number)}: {grouped(size.tokens)} tokens in {grouped(size.steps)} updates of "
                 f"{grouped(stage.rows)} rows of {grouped(stage.length)}, rate {rate_of(stage, self.optimizer.lr):g}"
                 f"{'' if stage.decay == 'constant' else f' to {stage.final_lr:g} ({stage.decay})'}"
             )

@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import BeforeValidator, Field
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import default_name
 from foresail.recipe.tables.parts import Part
 from foresail.recipe.tables.values import SourceName
 
 
-def whole(given: Any) -> Any:
+def whole(value: Any) -> Any:
     """8e12 is a number of tokens as good as 8_000_000_000_000."""
-    return int(given) if isinstance(given, float) and given.is_integer() and abs(given) < 2**63 else given
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]
@@ -64,10 +64,8 @@ class HeldOutCorpus(Part):
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
-Corpora = Annotated[tuple[Corpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
-HeldOutCorpora = Annotated[
-    tuple[HeldOutCorpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
-]
+Corpora = FilesOrTables[Corpus]
+HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
 class PretrainStage(Part):
@@ -143,7 +141,7 @@ class PretrainStage(Part):
             )
 
 
-Stages = Annotated[tuple[PretrainStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+Stages = Tables[PretrainStage]
 
 
 class StageLength(NamedTuple):

@@ -145,9 +145,9 @@ class RolloutStage(Stage):
 
         Which rows share a batch depends on how fast verdicts come; a deterministic run's numbers must not.
         """
-        most = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
+        max_running = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
         alike = self.engine.batch_invariant or self.run.deterministic
-        return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
+        return self.engine.model_copy(update={"max_running": max_running, "batch_invariant": alike})
 
     @property
     def draws_stale_tokens(self) -> bool:
@@ -168,8 +168,8 @@ class RolloutStage(Stage):
         if not self.curriculum:
             yield from self.plain_mistakes()
             return
-        told = list(self.model_copy(update={"curriculum": ()}).mistakes())
-        yield from told
+        own = list(self.model_copy(update={"curriculum": ()}).mistakes())
+        yield from own
         yield from length_mistakes(self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
@@ -177,7 +177,7 @@ class RolloutStage(Stage):
                 "curriculum may draw otherwise; set it to false"
             )
         for number, phase in enumerate(self.phases, start=1):
-            yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
+            yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in own)
 
     @property
     def keeps_best(self) -> bool:
@@ -279,11 +279,11 @@ class RolloutStage(Stage):
             place: source for key, table in self.problem_tables.items() for place, source in named(key, table)
         }
         used = any(source.grader is None for source in sources.values())
-        found = self.reward.functions if used else {}
+        functions = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, NO_GRADER, *NAMED, *found.values()):
-                found[f"{place}.grader"] = source.grader
-        return found
+            if source.grader not in (None, NO_GRADER, *NAMED, *functions.values()):
+                functions[f"{place}.grader"] = source.grader
+        return functions
 
     def count_records(self) -> int | None:
         return count_all(self.data)
@@ -310,11 +310,11 @@ class RolloutStage(Stage):
         shares = num_shares(self.cluster, self.rollout, device)
         yield from cache_refusals(self.engine_settings, shares, self.max_length)
         # Noise is keyed by problem: the same one twice in a step would be answered twice in the same words.
-        most = max(phase.prompts_per_step for phase in self.phases)
-        if num_records and num_records < most:
+        largest = max(phase.prompts_per_step for phase in self.phases)
+        if num_records and num_records < largest:
             where = " and ".join(source.source for source in self.data)
             yield (
-                f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {where}; "
+                f"prompts_per_step {largest} (prompts) exceeds the {num_records} problems of {where}; "
                 f"set prompts_per_step = {num_records} or less"
             )
 
@@ -343,8 +343,8 @@ class RolloutStage(Stage):
         """curriculum stage 2: 30 steps of 64 prompts, up to 512 tokens, temperature 1, levels 2 (60 %), 3 (40 %)"""
         rounds = self.dynamic_sampling.max_rounds
         if self.dynamic_sampling.enabled and rounds > 1:
-            most = rounds * (self.count_batches().step.prompts or 0)
-            yield f"dynamic sampling may try up to {grouped(most)} prompts a step"
+            prompts = rounds * (self.count_batches().step.prompts or 0)
+            yield f"dynamic sampling may try up to {grouped(prompts)} prompts a step"
         lengths = stage_lengths(self.curriculum, self.steps)
         for number, (phase, steps) in enumerate(zip(self.phases, lengths, strict=False), start=1):
             yield (

@@ -85,8 +85,12 @@ class Sft(Stage):
 
     def resampled(self, number: int) -> tuple[Resample, int] | None:
         """What a stage takes of an earlier one, and that one's number; both count from 0."""
-        found = self.stages[number].resample if self.stages else None
-        return None if found is None else (found, (number if found.stage is None else found.stage) - 1)
+        resample = self.stages[number].resample if self.stages else None
+        return (
+            None
+            if resample is None
+            else (resample, (number if resample.stage is None else resample.stage) - 1)
+        )
 
     def stage_label(self, number: int) -> str:
         return self.stages[number].name or f"stage {number + 1}"
@@ -143,8 +147,8 @@ class Sft(Stage):
                     f"{place}.max_length {phase.max_length} exceeds max_length {self.max_length}, which is that of "
                     f"the whole run; set max_length = {phase.max_length}"
                 )
-            yield from (f"{place}: {told}" for told in name_mistakes("data", phase.data))
-            yield from (f"{place}: {told}" for told in weight_mistakes(phase.data))
+            yield from (f"{place}: {mistake}" for mistake in name_mistakes("data", phase.data))
+            yield from (f"{place}: {mistake}" for mistake in weight_mistakes(phase.data))
 
     def held_out_mistakes(self) -> Iterator[str]:
         """What is measured under one name is one set; what is kept from one stage is kept from all."""
@@ -153,8 +157,8 @@ class Sft(Stage):
         for source in (source for phase in self.phases for source in phase.data):
             if names.setdefault(source.label, source.source) != source.source and self.stages:
                 yield f"{source.label} is another source than in a stage before; give it another name"
-            kept = (source.limit, source.held_out)
-            if (first := amounts.setdefault(source.source, kept)) != kept and max(first[1], kept[1]):
+            amount = (source.limit, source.held_out)
+            if (first := amounts.setdefault(source.source, amount)) != amount and max(first[1], amount[1]):
                 yield (
                     f"{source.source} has another limit or held_out in one place than in another, so that some "
                     "would learn what others keep away; set them alike"

@@ -127,12 +127,12 @@ class Stage(CheckedPart):
 
     def larger_batches(self) -> str:
         """What to do where the longest sample does not "fit a micro-batch of …"."""
-        context, wanted = self.cluster.context, -(-self.max_length // self.cluster.context)
+        context, tokens = self.cluster.context, -(-self.max_length // self.cluster.context)
         who = "" if context == 1 else f" on {context} ranks"
         more = "" if self.cluster.ranks == context else ", or raise cluster.context: more ranks share it then"
         return (
             f"fit a micro-batch of {self.packed_tokens} tokens{who}; "
-            f"set micro_batch_tokens = {wanted} or more{more}"
+            f"set micro_batch_tokens = {tokens} or more{more}"
         )
 
     @property

@@ -74,13 +74,13 @@ STAGES = {
 
 
 def recipe_type(stage: str) -> type[Stage]:
-    found: type[Stage] = find(STAGES[stage].recipe)
-    return found
+    recipe: type[Stage] = find(STAGES[stage].recipe)
+    return recipe
 
 
 def stage_function(stage: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = find(STAGES[stage].function)
-    return found
+    function: Callable[..., Any] = find(STAGES[stage].function)
+    return function
 
 
 def find(place: str) -> Any:

@@ -27,15 +27,15 @@ def steps_left(stages: Sequence[CurriculumStage], step: int) -> int | None:
 
 def stage_lengths(stages: Sequence[CurriculumStage], steps: int) -> list[int]:
     """Stages of 10 steps and the rest, in a run of 30 -> [10, 20]."""
-    given = sum(stage.steps or 0 for stage in stages)
-    return [steps - given if stage.steps is None else stage.steps for stage in stages]
+    total = sum(stage.steps or 0 for stage in stages)
+    return [steps - total if stage.steps is None else stage.steps for stage in stages]
 
 
 def changes(stage: CurriculumStage, sampling: Sampling) -> dict[str, Any]:
     """What is other in this stage than in the recipe, whose sampling that is; it has no further stages."""
-    given = stage.model_dump(exclude={"steps"}, exclude_none=True)
-    drawn = {name: given.pop(name) for name in Sampling.model_fields if name in given}
-    return {"curriculum": (), "sampling": sampling.model_copy(update=drawn), **given}
+    settings = stage.model_dump(exclude={"steps"}, exclude_none=True)
+    drawn = {name: settings.pop(name) for name in Sampling.model_fields if name in settings}
+    return {"curriculum": (), "sampling": sampling.model_copy(update=drawn), **settings}
 
 
 def length_mistakes(stages: Sequence[CurriculumStage], steps: int) -> Iterator[str]:
@@ -44,15 +44,15 @@ def length_mistakes(stages: Sequence[CurriculumStage], steps: int) -> Iterator[s
     if early := [number for number in open_ones if number < len(stages)]:
         yield f"curriculum stage {early[0]} has no steps, and only the last may leave them out; set its steps"
         return
-    given = sum(stage.steps or 0 for stage in stages)
-    if open_ones and given >= steps:
+    total = sum(stage.steps or 0 for stage in stages)
+    if open_ones and total >= steps:
         yield (
-            f"the curriculum's stages before the last take {given} of {steps} steps, which leaves it none; "
-            f"set steps = {given + 1} or more"
+            f"the curriculum's stages before the last take {total} of {steps} steps, which leaves it none; "
+            f"set steps = {total + 1} or more"
         )
-    elif not open_ones and given != steps:
+    elif not open_ones and total != steps:
         yield (
-            f"the curriculum's stages have {given} steps in all and the run has {steps}; set steps = {given}, "
+            f"the curriculum's stages have {total} steps in all and the run has {steps}; set steps = {total}, "
             "or leave steps out of the last stage"
         )
 

@@ -63,28 +63,28 @@ def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]
     counts: Counter[int] = Counter()
     for place, source in named("data", data):
         try:
-            found = count_levels(source)
+            of_source = count_levels(source)
         except (OSError, ValueError) as error:
             yield f"{place}.{'difficulty' if source.difficulty is not None else 'difficulty_key'}: {error}"
             return
-        if found is None:
+        if of_source is None:
             return
-        counts += found
+        counts += of_source
     for where, (mix, prompts_per_step) in mixes.items():
         yield from (where + line for line in mix_refusals(mix, counts, prompts_per_step))
 
 
 def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: int) -> Iterator[str]:
     """mix_refusals((1, 1, 0, 0, 0), {1: 30}, 64) -> level 2 has none; 30 are too few for a step of 64."""
-    wanted = [level for level, weight in enumerate(mix or (), start=1) if weight]
+    weighted = [level for level, weight in enumerate(mix or (), start=1) if weight]
     there = ", ".join(f"{level}: {counts[level]}" for level in sorted(counts)) or "none"
-    if missing := [level for level in wanted if not counts.get(level)]:
+    if missing := [level for level in weighted if not counts.get(level)]:
         levels = " and ".join(map(str, missing))
         yield (
             f"mix gives weight to level {levels}, of which there is no problem; set that weight to 0 (problems by "
             f"level: {there})"
         )
-    elif wanted and (total := sum(counts[level] for level in wanted)) < prompts_per_step:
+    elif weighted and (total := sum(counts[level] for level in weighted)) < prompts_per_step:
         yield (
             f"mix draws from {total} problems and prompts_per_step is {prompts_per_step}; lower that, or give "
             f"weight to more levels (problems by level: {there})"

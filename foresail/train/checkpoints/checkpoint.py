@@ -220,7 +220,7 @@ def read_progress(checkpoint: Path) -> Progress:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         words: object = error
         if isinstance(error, ValidationError):
-            words = "; ".join(explain_errors(error, BaseModel, {}, told=()))
+            words = "; ".join(explain_errors(error, BaseModel, {}))
         raise ValueError(
             f"{path} cannot be read ({words}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error

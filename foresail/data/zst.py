@@ -31,10 +31,10 @@ class Unpacked(io.RawIOBase):
 
     def readinto(self, room: memoryview) -> int:  # type: ignore[override]
         while not self._rest:
-            found = next(self._content, None)
-            if found is None:
+            unpacked = next(self._content, None)
+            if unpacked is None:
                 return 0
-            self._rest = found
+            self._rest = unpacked
         size = min(len(room), len(self._rest))
         room[:size], self._rest = self._rest[:size], self._rest[size:]
         return size
