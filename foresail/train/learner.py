@@ -113,7 +113,7 @@ def open_policy(
             scores=recipe.scores,
             day=day,
         )
-        if checkpoint:  # the one the run has had so far, whatever became of where it was from
+        if checkpoint:  # the run's own tokenizer: the model it came from may have changed
             tokenizer = Tokenizer.load(checkpoint, options=recipe.model.template_arguments(day))
     adapters = None
     if recipe.lora is not None:

@@ -73,7 +73,7 @@ def read_ahead(
         stream_UD = stream_TD if layout.places_U is None else stream_TD[layout.places_U]
         total, terms, statistics = stream_TD.new_zeros(()), {}, {}
         for number in range(len(heads)):
-            ids_U = layout.ids_U.roll(-number - 1)  # at a sequence's end any will do: nothing is read there
+            ids_U = layout.ids_U.roll(-number - 1)  # wrong at a sequence's end, where nothing is read
             stream_UD, normed_UD = heads.run(number, stream_UD, ids_U, layout.positions_U, layout.attend)
             sources_M, counts_M = layout.sources(number + 1)
             ids_M = layout.ids_U[layout.targets_M]

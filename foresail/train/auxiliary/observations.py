@@ -1,10 +1,10 @@
-"""Cross-entropy of what an environment says (ECHO), read in the pass that the policy's loss makes anyway.
+"""Cross-entropy of an environment's tokens (ECHO), from the same forward pass as the policy's loss.
 
     (scores, said_O), *side = run_packed(model, batch, with_observed(readout, batch))
     loss, terms = echo_loss(said_O, batch)
 
-It is a mean over all such tokens of the update, so that they take nothing from the policy's own. Sampling's
-temperature does not concern them.
+It is a mean over all such tokens of the update, apart from the policy's own tokens. The sampling temperature is
+not applied to them.
 
 Legend: O tokens that the environment said, R those that this rank reads.
 """
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def with_observed(readout: Readout[R], batch: PackedBatch) -> Readout[tuple[R, Tensor | None]]:
-    """The readout's value, and the log-probability of what the environment said, where the batch has it."""
+    """The readout's value, and the log-probabilities of the environment's tokens, where the batch has some."""
     observed, own = batch.observed, batch.slice
     if observed is None:
         return lambda hidden_TD, head_VD: (readout(hidden_TD, head_VD), None)

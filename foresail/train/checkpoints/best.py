@@ -42,7 +42,7 @@ def measure(metric: str | None, metrics: Mapping[str, Any]) -> float | None:
 
 
 def held_out_figures(metrics: Mapping[str, Any]) -> list[Any]:
-    """The accuracy of every held-out set; their rewards, where nobody says what is right."""
+    """The accuracy of every held-out set; their rewards, where the grader gives no right or wrong."""
     accuracies = [value for name, value in metrics.items() if is_held_out(name)]
     return accuracies or [value for name, value in metrics.items() if is_held_out_reward(name)]
 

@@ -52,7 +52,7 @@ class Progress:
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     day: str = (
-        ""  # on which the run began, 2026-11-18 say: chat templates may name it, and prompts stay the same
+        ""  # of the run's start, 2026-11-18 say: chat templates may print it, so a resumed run keeps it
     )
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them
     reference: str = ""  # a checksum of the model that a KL term pulls towards

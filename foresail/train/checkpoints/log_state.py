@@ -31,7 +31,7 @@ def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
 
 
 def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str]:
-    """One sentence for each part of the log that is not what it was; none for a checkpoint that says nothing."""
+    """One sentence for each part of the log that is not what it was; none for a checkpoint without this file."""
     if not (checkpoint / NAME).is_file():
         return
     before = Manifest.validate_json((checkpoint / NAME).read_bytes())

@@ -3,10 +3,10 @@
     check_file(run, checkpoint)             # recipe.toml, as it lies in the run's folder
     check_recipe(recipe, run, checkpoint)   # the recipe that is about to be used
 
-Every checkpoint has a copy of the recipe (`trainer/recipe.toml`, under its checksums), and recipe.toml has its own
-checksum in its first line. Some keys do not change the steps that were done: `foresail resume RUN KEY=VALUE` sets
-them. Runs from before there were copies and checksums go on as they are; `is_unsealed` tells them. That the copy is
-whole is for `check_whole` to say, before.
+Every checkpoint has a copy of the recipe (`trainer/recipe.toml`, under its checksums), and recipe.toml has its
+own checksum in its first line. Some keys do not change the steps that were done: `foresail resume RUN KEY=VALUE`
+sets them. Runs from before there were copies and checksums go on as they are; `is_unsealed` tells them.
+`check_whole` has checked before that the copy is whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The nearest matrix with orthogonal rows or columns, roughly: what Muon makes of a momentum.
 
 A matrix U S V' becomes about U V'. Five steps of Newton and Schulz, whose coefficients (Jordan et al.) bring all
-singular values, whatever they were, to between 0.7 and 1.2; more exactness brings an optimiser nothing.
+singular values, whatever they were, to between 0.7 and 1.2; a better approximation does not train better.
 
 Legend: G matrices, N rows, K columns.
 """

@@ -74,7 +74,7 @@ def load_trunk(
     device: torch.device,
     world: World = ONE_PROCESS,
 ) -> Decoder:
-    """A model of the critic's own, without the head that would speak."""
+    """A model of the critic's own, without the language head."""
     arrange = arrangement(None, world)
     if checkpoint is not None:
         dtype = choose_dtype(recipe.model.dtype, device)
@@ -99,7 +99,7 @@ class ValueModel(nn.Module):
 
     def __init__(self, trunk: Decoder, *, own: bool) -> None:
         super().__init__()
-        # float32 and zero: at first nothing is expected of any token, whatever the seed
+        # float32 and zero: the first values are 0 with any seed
         self.head = nn.Linear(trunk.shape.hidden_size, 1, device=trunk.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)

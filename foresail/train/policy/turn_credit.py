@@ -102,7 +102,7 @@ def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[T
     ]
 
 
-# What the policy says of its own samples, told the answer and not.
+# Log-probabilities of the policy's own samples, with the answer in the prompt and without it.
 
 
 def score_groups(
@@ -150,7 +150,7 @@ def student_logprobs(scored: Sequence[Sequence[ScoredSample]]) -> list[list[list
 
 
 def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | None:
-    """Parallel to the sample's own ids, whatever prompt it stood behind."""
+    """Parallel to the sample's own ids, also where another prompt was put before them."""
     if logprobs_T is None:
         return None
     first = sample.loss_mask.index(1)

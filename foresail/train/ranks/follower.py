@@ -1,4 +1,4 @@
-"""A follower's life, whoever has started it: meet the others, open the models, do what rank 0 says.
+"""A follower, however it was started: meet the other ranks, open the models, carry out rank 0's orders.
 
     follow(rank, size, meet, tell, device="cpu")
 
@@ -39,7 +39,7 @@ class RankFailed(RuntimeError):
 
 
 class ConnectionBroken(RankFailed):
-    """A follower found another rank gone, which has an error of its own."""
+    """Another rank is gone; the cause is that rank's error."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The ranks that rank 0 leads: who failed first, and how rank 0 hears of it wherever it is.
+"""The ranks that rank 0 leads: who failed first, and how that interrupts rank 0.
 
     with leading(led, device, context=1) as world: …
 
@@ -47,7 +47,7 @@ class Follower(Protocol):
         """By itself, or else."""
 
     def kill(self) -> None:
-        """Whatever it does; nobody waits until it is gone."""
+        """Whatever it does; without waiting for its end."""
 
 
 @dataclass(frozen=True, kw_only=True)

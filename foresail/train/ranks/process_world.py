@@ -46,7 +46,7 @@ class ProcessWorld:
         return self._reduce(value, dist.ReduceOp.SUM)
 
     def max(self, value: Value) -> Value:
-        """gloo and NCCL lose a NaN among other numbers, so who has one is asked apart."""
+        """gloo and NCCL lose a NaN among other numbers, so NaNs are counted in a reduction of their own."""
         tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
         if not tensor.is_floating_point():
             return self._reduce(value, dist.ReduceOp.MAX)

@@ -53,7 +53,7 @@ def open_models(trainer: Trainer[Distill]) -> None:
 
 
 def any_group(group: Group) -> bool:
-    """The teacher has something to say of every sample, graded or not."""
+    """The teacher scores every sample, graded or not."""
     return True
 
 

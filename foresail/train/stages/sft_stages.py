@@ -68,12 +68,12 @@ class SftStages:
         return held_out
 
     def texts(self) -> Iterator[str]:
-        """All that the run's order and losses hang on, a line a conversation."""
+        """All that decides the run's order and losses, a line a conversation."""
         for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
             yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
     def asks_model(self, number: int) -> bool:
-        """Whether the model must say first what is best."""
+        """Whether the model's losses must be computed before the stage begins."""
         again = self.recipe.resampled(number)
         return again is not None and number not in self.chosen
 

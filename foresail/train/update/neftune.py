@@ -1,7 +1,7 @@
 """NEFTune: uniform noise on embeddings while a model is fine-tuned, of alpha / sqrt(length x width) at the most.
 
-Noise is a pure function of (seed, step, the sequence's own ids, position, coordinate): packing, micro-batches,
-ranks and a resumed run change nothing of it.
+Noise is a pure function of (seed, step, the sequence's own ids, position, coordinate): it does not depend on
+packing, micro-batches, ranks or a resume.
 
 Legend: T tokens, S sequences, D hidden size.
 """

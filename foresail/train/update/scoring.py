@@ -47,7 +47,7 @@ def score_sequences(
         scored.append(token_logprobs(model, batch, temperature)[0].float())
         numbers = map(int, batch.names)  # looked at while the device computes
         places |= {number: np.flatnonzero(np.array(sequences[number].loss_mask)) for number in numbers}
-    # nothing is read before the last batch is under way
+    # all batches are launched before the host waits for the first result
     logprobs_M = torch.cat(scored).cpu().numpy() if scored else np.empty(0, np.float32)
     own: dict[int, Tensor] = {}
     ends = np.cumsum([len(own_places) for own_places in places.values()])

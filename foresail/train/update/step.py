@@ -66,7 +66,7 @@ def token_loss(
 
 
 def ahead_of(batch: PackedBatch, mtp: MtpLoss | None, temperature: float) -> Ahead[BatchLoss] | None:
-    """What is read of MTP layers beside the main pass, where they learn."""
+    """The loss of the MTP layers, read during the main pass, where they learn."""
     if mtp is None:
         return None
     return partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
@@ -181,7 +181,8 @@ def prefixed(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch) -> str:
-    """What is told of the first micro-batch that alone is not finite: the sum does not tell, so each is redone.
+    """A message about the first micro-batch whose own loss or gradient is not finite. The sum does not show it,
+    so each is computed again.
 
     Ranks do theirs at the same time; where one's loss is not finite it is that rank's, else it may be any of them.
     """
