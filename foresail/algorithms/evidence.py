@@ -7,7 +7,7 @@ passes can answer:
                                                 =  sum over tokens of  log pi_teacher - log pi_student
 
 The teacher is the policy that was told the answer, the student one that was not. Only tokens that the policy wrote
-count: what the world says does not depend on who was told what, so its probabilities cancel.
+count: the environment's tokens do not depend on the hint, so their probabilities cancel.
 
 Legend: A teachers, N samples of a group, T their tokens, U their units: turns, or tokens.
 """
@@ -127,7 +127,7 @@ def check_lengths(scored: ScoredSample, size: int) -> None:
 
 
 def teacher_logprobs(scored: ScoredSample, counted_T: Tensor) -> Tensor:
-    """All that teachers say as one; NaN where there is none."""
+    """All teachers as one; NaN where there is none."""
     teachers = [to_tensor(logprobs, len(counted_T)) for logprobs in scored.teachers if logprobs is not None]
     if len(teachers) < 2:
         return teachers[0] if teachers else to_tensor(None, len(counted_T))
@@ -149,7 +149,7 @@ def without_infinity(logprobs_T: Tensor) -> Tensor:
 
 
 def mix_teachers(logprobs_AT: Tensor, counted_T: Tensor) -> Tensor:
-    """Teachers with aliases of one answer as one teacher, who was told "one of these".
+    """Teachers with aliases of one answer as one teacher, whose hint is "one of these".
 
     The log of the mean likelihood of all tokens up to here, minus the same up to the token before: so the sum over
     an episode is log mean exp of the teachers' sums, and an alias that the episode does not go by fades. Equal
@@ -197,8 +197,8 @@ def gather(tokens: TokenEvidence, units_T: Tensor, num_units: Sequence[int]) -> 
 
 
 def fade(evidence: Evidence) -> Evidence:
-    """Each unit's evidence times min(1, exp(the sum before it)): once the episode speaks against the answer, a
-    teacher who insists on it has nothing more to say. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
+    """Each unit's evidence times min(1, exp(the sum before it)): once the episode is evidence against the answer,
+    later evidence of a teacher that insists on it counts less. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
     """
     samples = evidence.evidence_U.split(list(evidence.sizes))
     before_U = torch.cat([evidence_U.cumsum(0) - evidence_U for evidence_U in samples])

@@ -19,7 +19,9 @@ PairingKind = Literal["auto", "rank", "rule"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredAnswer:
-    """One answer to a prompt; `right` is None where nobody says what is right, `tokens` where none are compared."""
+    """One answer to a prompt; `right` is None where the grader gives no right or wrong, `tokens` where none are
+    compared.
+    """
 
     reward: float
     right: bool | None = None
@@ -32,7 +34,7 @@ Pair = tuple[int, int]  # places of the chosen and of the rejected answer
 def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, limit: int) -> list[Pair]:
     """At most so many pairs of one prompt's answers; each answer is in one of them at the most.
 
-    "auto": by rule where answers are right or wrong, by rank where they only have rewards. Nothing can be said of
+    "auto": by rule where answers are right or wrong, by rank where they only have rewards. There is no pair of
     answers that are all right, all wrong, or all worth the same, nor of two that are the same, token by token: a
     reward model's rounding may tell them apart.
     """

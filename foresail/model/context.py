@@ -27,7 +27,7 @@ from foresail.recipe.tables.cluster import head_mistakes
 
 
 class ExchangedAttention:
-    """`attend`, which wants all tokens of a batch, for a model that has a slice of them."""
+    """`attend`, which needs all tokens of a batch, for a model that has a slice of them."""
 
     def __init__(self, attend: Attend, group: Any) -> None:
         self.attend, self.group, self.ranks = attend, group, dist.get_world_size(group)
@@ -35,7 +35,7 @@ class ExchangedAttention:
     def __call__(self, layer: int, q_LHd: Tensor, k_LKd: Tensor, v_LKd: Tensor) -> Tensor:
         for mistake in head_mistakes(self.ranks, q_LHd.shape[1], k_LKd.shape[1]):
             raise ValueError(mistake)
-        copies = max(1, self.ranks // k_LKd.shape[1])  # ranks whose queries look at the same key head
+        copies = max(1, self.ranks // k_LKd.shape[1])  # ranks whose queries attend to the same key head
         if copies > 1:
             k_LKd, v_LKd = (x.repeat_interleave(copies, dim=1) for x in (k_LKd, v_LKd))
         parts = [x.unflatten(1, (self.ranks, -1)).transpose(0, 1) for x in (q_LHd, k_LKd, v_LKd)]

@@ -67,7 +67,7 @@ class TorchKernel:
 
 
 class FlashAttention:
-    """Which tokens see which. `parents_S` is -1 where there is none; no parent has one."""
+    """Which tokens attend to which. `parents_S` is -1 where there is none; no parent has one."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class FlashAttention:
 
 
 class ParentSpans:
-    """How children see their parents: of which tokens, in which spans."""
+    """How children attend to their parents: of which tokens, in which spans."""
 
     def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
         lengths_S, above, first = starts_S1.diff(), count_parents(parents_S), int((parents_S < 0).sum())

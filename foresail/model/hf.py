@@ -3,8 +3,8 @@
     model = load_model("checkpoints/qwen", dtype=torch.bfloat16, device="cuda")
     save_model(model, "out", special=read_special_ids("checkpoints/qwen"))
 
-Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a fresh folder beside
-the goal and rename it.
+Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a new folder beside the target
+and rename it.
 """
 
 from __future__ import annotations

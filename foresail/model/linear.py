@@ -47,7 +47,7 @@ def batch_invariant(enabled: bool = True) -> Iterator[None]:
 
 @contextmanager
 def thread_batch_invariant(enabled: bool = True) -> Iterator[None]:
-    """The same for this thread alone, as an engine wants it for each of its steps.
+    """The same for this thread alone: an engine sets it for each of its steps.
 
     A reward model may score in another thread meanwhile: its sums must not depend on when the engine is at work.
     """

@@ -3,8 +3,9 @@
     merge([Path("rm-1"), Path("rm-2")], Path("rm"))                   # foresail merge rm-1 rm-2 --out rm
     merge([Path("old"), Path("new")], Path("both"), weights=[1, 3])   # a quarter of the one, the rest of the other
 
-Weights of models that were trained from one start can be averaged; of others the mean means nothing. Files are
-read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the first's.
+Weights of models that were trained from one start can be averaged; the mean of others is no working model. Files
+are read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the
+first's.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def check_alike(
 
 
 def compare_tokenizers(first: Path, other: Path) -> Iterator[str]:
-    """Other words for the ids are a mistake; another chat template is told of."""
+    """Other words for the ids are a mistake; another chat template is a note."""
     mine, its = (read_if_there(path / "tokenizer.json") for path in (first, other))
     if mine != its:
         where = next(

@@ -96,7 +96,9 @@ def norm_kernel(x, weight, out, scales, eps, width, BLOCK: tl.constexpr):
 def norm_gradient_kernel(
     x, weight, scales, grad, stream_grad, out, parts, tokens, width, BLOCK: tl.constexpr
 ):
-    """Every P-th row, and what those rows say of the weight; `stream_grad` is None where nothing went on with x."""
+    """Every P-th row, and what those rows say of the weight; `stream_grad` is None where x itself was not used
+    further.
+    """
     program = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < width

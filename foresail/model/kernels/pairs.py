@@ -20,7 +20,7 @@ from torch import Tensor
 
 from foresail.model.kernels.sizes import count_blocks, power_from
 
-SCANNED = 1024  # pairs that a program looks at together
+SCANNED = 1024  # pairs that a program reads together
 COLUMNS = 1024  # of one row
 
 

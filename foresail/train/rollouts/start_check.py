@@ -76,8 +76,9 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
     verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     if all(verdict.status in FAILURES for verdict in verdicts):
         raise RunStopped(
-            f"{TRIAL_EPISODES} episodes of problem {setup.problems[0].problem.id} were tried before the first step, "
-            f"and all failed: {verdicts[0].status}: {verdicts[0].detail}; mend the program, or what it asks for"
+            f"{TRIAL_EPISODES} episodes of problem {setup.problems[0].problem.id} were tried before the first "
+            f"step, and all failed: {verdicts[0].status}: {verdicts[0].detail}; "
+            "mend the program, or what it asks for"
         )
 
 
