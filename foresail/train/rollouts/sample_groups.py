@@ -120,4 +120,6 @@ def build_controller(
     """Without dynamic sampling the groups that are wanted are all that is launched."""
     if not settings.enabled:
         return Controller.for_all(wanted)
-    return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
+    return Controller(
+        num_groups=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share
+    )
