@@ -243,7 +243,7 @@ def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
                 reported, own = (f"{sums[name]:016x}" if name in sums else "none" for sums in (theirs, ours))
                 raise WeightsDiffer(
                     f"{name} has checksum {reported} on instance {member.name} and {own} in the trainer, both "
-                    f"called version {version}; shared memory was not updated in place, or the tensor did not arrive"
+                    f"called version {version}; shared memory was not updated in place, or it did not arrive"
                 )
 
 
