@@ -184,14 +184,14 @@ class FailingStarts:
 
 
 def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    FailingStarts(starts.MOST_FAILED - 1, monkeypatch)
+    FailingStarts(starts.MAX_FAILED - 1, monkeypatch)
     with GradingPool(misbehave, workers=1, seconds=PATIENCE) as pool:
         futures = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(3)]
         assert [future.result(PATIENCE).detail for future in futures] == ["0", "1", "2"]
 
 
 def test_starts_that_always_fail_tell_their_first_cause_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    FailingStarts(starts.MOST_FAILED, monkeypatch)
+    FailingStarts(starts.MAX_FAILED, monkeypatch)
     with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         waiting = [pool.submit(PROBLEM, single_turn("echo")) for _ in range(3)]
         for future in waiting:
@@ -258,7 +258,7 @@ def test_a_grader_that_cannot_be_loaded_is_told_at_once() -> None:
 
 def test_dying_while_loading_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starts, "FIRST_DELAY", 0.0001)
-    monkeypatch.setattr(starts, "MOST_FAILED", 3)
+    monkeypatch.setattr(starts, "MAX_FAILED", 3)
     with GradingPool(Unloadable("die 4"), workers=1, seconds=5) as pool:
         assert "3 grading processes died while they loaded" in grade(pool, "x").detail
         with pytest.raises(

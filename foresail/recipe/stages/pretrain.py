@@ -79,7 +79,7 @@ class Pretrain(Stage):
         return self.mtp
 
     def behind(self, position: int) -> float:
-        """Share of the run's tokens that `position` of them are, 0 to 1."""
+        """`position` as a share of the run's tokens, 0 to 1."""
         return position / sum(span(stage).tokens for stage in self.stages)
 
     def stage_label(self, number: int) -> str:
@@ -121,7 +121,7 @@ class Pretrain(Stage):
         yield from weight_mistakes(stage.data)
 
     def source_mistakes(self) -> Iterator[str]:
-        """What is counted under one name is one corpus, with one limit."""
+        """A name must mean one corpus with one limit throughout."""
         known: dict[str, Corpus] = {}
         split: dict[str, int | None] = {}
         counted: dict[str, str] = {}
@@ -195,7 +195,7 @@ class Pretrain(Stage):
         yield from self.supply_warnings()
 
     def supply_warnings(self) -> Iterator[str]:
-        """Corpora that end before their share of the run is drawn; where all of a stage end, the run does."""
+        """Corpora that end before their share of the run is drawn; the run ends where all of a stage do."""
         warned: set[str] = set()
         manifests: dict[str, Manifest] = {}
         limits = {corpus.label: corpus for stage in self.stages for corpus in stage.data}
@@ -247,19 +247,19 @@ class Pretrain(Stage):
 
 
 def share_out(tokens: float, weights: Mapping[str, float], left: Mapping[str, float]) -> dict[str, float]:
-    """What is left of each after so many tokens were drawn by weight; where one ends the others go on.
+    """Tokens left of each corpus after so many were drawn by weight; when one ends, the others go on.
 
     share_out(10, {"a": 1, "b": 1}, {"a": 3, "b": 20}) -> {"a": 0, "b": 13}
     """
     after = dict(left)
     while live := [label for label in weights if after[label] > 0]:
         total = sum(weights[label] for label in live)
-        first = min(live, key=lambda label: after[label] / weights[label])  # the next to end
+        first = min(live, key=lambda label: after[label] / weights[label])  # the corpus that ends next
         drawn = min(tokens, after[first] / weights[first] * total)
         for label in live:
             after[label] -= drawn * weights[label] / total
         if drawn >= tokens:
             break
-        after[first] = 0.0  # whatever rounding says
+        after[first] = 0.0  # despite rounding
         tokens -= drawn
     return after

@@ -11,10 +11,8 @@ from foresail.recipe.estimates.batches import Batches, grouped, join_batches
 from foresail.recipe.stages.sft_stage import (
     Resample,
     SftStages,
-    length_mistakes,
     resample_mistakes,
     stage_changes,
-    stage_lengths,
 )
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
@@ -32,6 +30,7 @@ from foresail.recipe.tables.sources import (
     weight_mistakes,
     window_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 
 
 class Sft(Stage):
@@ -108,7 +107,7 @@ class Sft(Stage):
 
     @property
     def measures(self) -> bool:
-        """Whether there is something to measure the loss by."""
+        """Whether some conversations are held out to measure the loss."""
         return bool(self.held_out) or any(source.held_out for phase in self.phases for source in phase.data)
 
     @property
@@ -122,9 +121,12 @@ class Sft(Stage):
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
         if self.stages:
-            told = [*length_mistakes(self.stages, self.steps), *resample_mistakes(self.stages)]
-            yield from told
-            if told:
+            mistakes = [
+                *length_mistakes("stages", self.stages, self.steps),
+                *resample_mistakes(self.stages),
+            ]
+            yield from mistakes
+            if mistakes:
                 return
             yield from self.stage_mistakes()
         elif not self.data:
@@ -151,7 +153,7 @@ class Sft(Stage):
             yield from (f"{place}: {mistake}" for mistake in weight_mistakes(phase.data))
 
     def held_out_mistakes(self) -> Iterator[str]:
-        """What is measured under one name is one set; what is kept from one stage is kept from all."""
+        """A name must mean one held-out set; conversations held out of one stage are held out of all."""
         names: dict[str, str] = {}
         amounts: dict[str, tuple[int | None, float]] = {}
         for source in (source for phase in self.phases for source in phase.data):

@@ -1,7 +1,4 @@
-"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it.
-
-stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
-"""
+"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it."""
 
 from __future__ import annotations
 
@@ -65,42 +62,16 @@ class SftStage(Part):
     final_share: float | None = Field(None, ge=0, le=1, description="share of `lr` left at its last update")
 
 
-# TOML has lists only, and a recipe is frozen: hence Strict(False)
 SftStages = Tables[SftStage]
 
 
-def stage_lengths(stages: Sequence[SftStage], steps: int) -> list[int]:
-    """The last one lasts to the end of the run."""
-    before = [stage.steps or 0 for stage in stages[:-1]]
-    return [*before, steps - sum(before)]
-
-
 def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
+    """The recipe's keys with other values in this stage; `optimizer` is the recipe's."""
     settings = {name: getattr(stage, name) for name in SftStage.model_fields}
     set_ones = {name: value for name, value in settings.items() if value not in (None, ())}
     rates = {name: value for name, value in set_ones.items() if name in RATES}
     others = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
     return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **others}
-
-
-def length_mistakes(stages: Sequence[SftStage], steps: int) -> Iterator[str]:
-    """Stages fill the run exactly; only the last may leave its length open."""
-    *before, last = stages
-    if open_ones := [number for number, stage in enumerate(before, start=1) if stage.steps is None]:
-        yield f"stages#{open_ones[0]} has no steps, and only the last may leave them out; set its steps"
-        return
-    total = sum(stage.steps or 0 for stage in stages)
-    if last.steps is None and total >= steps:
-        yield (
-            f"the stages before the last take {total} of {steps} steps, which leaves it none; set steps = "
-            f"{total + 1} or more"
-        )
-    elif last.steps is not None and total != steps:
-        yield (
-            f"the stages have {total} steps in all and the run has {steps}; set steps = {total}, or leave steps "
-            "out of the last stage"
-        )
 
 
 def resample_mistakes(stages: Sequence[SftStage]) -> Iterator[str]:

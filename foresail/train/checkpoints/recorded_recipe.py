@@ -36,7 +36,7 @@ CHANGEABLE = (
 CHANGEABLE_TABLES = ("checkpoints", "cluster")
 PLACES = ("run.root", "run.name")  # a run that was moved is the same run
 LONGEST_VALUE = 40  # characters that a message shows
-MOST_KEYS = 6  # that a message names
+MAX_KEYS = 6  # that a message names
 UNSET = object()
 
 
@@ -199,8 +199,8 @@ def is_among(key: str, setting: Collection[str]) -> bool:
 def describe_change(
     what: str, changed: Mapping[str, tuple[Any, Any]], run: RunDirectory, checkpoint: Path
 ) -> str:
-    told = [describe_key(key, *pair) for key, pair in list(changed.items())[:MOST_KEYS]]
-    told += [f"and {len(changed) - MOST_KEYS} more"] * (len(changed) > MOST_KEYS)
+    told = [describe_key(key, *pair) for key, pair in list(changed.items())[:MAX_KEYS]]
+    told += [f"and {len(changed) - MAX_KEYS} more"] * (len(changed) > MAX_KEYS)
     unlike = f"{what} is not what {run.path} was trained with: {'; '.join(told)}"
     if all(is_among(key, ("reward",)) for key in changed):
         return f"{unlike}. {accept_reward(run)}"
