@@ -415,7 +415,7 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
 
 
 def shared_cases(size: int) -> list[str]:
-    """Those that context groups compute as well: on two ranks all but the other aggregations, else one of a kind."""
+    """What context groups compute as well: on two ranks all but the other aggregations, else one of a kind."""
     names = [name for name, _ in cases()]
     if size != 2:
         every = [
