@@ -34,7 +34,7 @@ from foresail.data.packing import pack
 from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key, uniforms
 from foresail.engine.request import Completion, Request
-from foresail.engine.sampling import draw
+from foresail.engine.sampling import inverse_cdf
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, empty_model
@@ -344,7 +344,7 @@ def acceptance(model: Decoder, completions: list[Completion]) -> Figures:
             places = torch.arange(max(0, prompt - number - 2), len(ids_T) - number - 2, device=model.device)
             targets = places + number + 2
             theirs, ours = logprobs_TV[places], own_TV[targets - 1]
-            tokens = draw(theirs, uniforms(key.expand(len(places)), targets))
+            tokens = inverse_cdf(theirs, uniforms(key.expand(len(places)), targets))
             noise = -torch.empty_like(ours).exponential_(generator=numbers).log()
             hits = (
                 tokens == ids_T[targets],
