@@ -18,7 +18,7 @@ class Experts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     routed: int = Field(gt=0, description="experts that the router chooses from")
-    active: int = Field(gt=0, description="of them, those that a token passes through")
+    active: int = Field(gt=0, description="routed experts that a token passes through")
     inner_size: int = Field(gt=0, description="width inside each expert")
     shared: int = Field(
         0, ge=0, description="experts that every token passes through, beside the routed ones"
@@ -43,7 +43,7 @@ class ModelShape(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    family: Family = Field("llama", description="whose config.json is written")
+    family: Family = Field("llama", description="model family, as in config.json")
     vocab_size: int = Field(gt=0, description="rows of the embedding")
     hidden_size: int = Field(gt=0, description="width of the residual stream")
     intermediate_size: int = Field(gt=0, description="width inside the MLP")
@@ -51,13 +51,13 @@ class ModelShape(BaseModel):
     num_heads: int = Field(gt=0, description="query heads")
     num_kv_heads: int = Field(gt=0, description="key/value heads; fewer than num_heads: grouped queries")
     head_dim: int = Field(gt=0, description="width of one head")
-    max_context: int = Field(gt=0, description="tokens of prompt and response together")
-    norm_eps: float = Field(1e-6, gt=0, description="keeps the norms finite")
-    rope_theta: float = Field(10_000.0, gt=0, description="base of the rotary wavelengths")
-    rope_scaling: RopeScaling | None = Field(None, description="wavelengths stretched for a longer context")
+    max_context: int = Field(gt=0, description="context length: tokens of prompt and response together")
+    norm_eps: float = Field(1e-6, gt=0, description="epsilon of the norms")
+    rope_theta: float = Field(10_000.0, gt=0, description="RoPE base")
+    rope_scaling: RopeScaling | None = Field(None, description="RoPE scaling, for a longer context")
     qkv_bias: bool = Field(False, description="bias on query, key and value, as in Qwen2")
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
-    tied: bool = Field(True, description="the head is the embedding")
+    tied: bool = Field(True, description="the head shares the embedding's weights")
     experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
     mtp: int = Field(0, ge=0, le=MAX_MTP, description="MTP layers, which predict further tokens; 0: none")
     scores: bool = Field(False, description="a reward model: its head gives one score, no words")

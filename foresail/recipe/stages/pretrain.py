@@ -47,13 +47,14 @@ class Pretrain(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     mtp: parts.OptionalMtp = None
-    stages: Stages = Field(description="one after the other: tables [[stages]]")
+    stages: Stages = Field(description="training stages in order, tables [[stages]]")
     attention: Literal["document", "row"] = Field(
-        "document", description="document: a token sees its own document only; row: all before it in its row"
+        "document",
+        description="document: a token attends within its own document only; row: to all earlier tokens of its row",
     )
-    held_out: HeldOutCorpora = Field((), description="corpora kept from training, to measure the loss by")
+    held_out: HeldOutCorpora = Field((), description="held-out corpora, to measure the loss on")
     long_context: LongContext | None = Field(
-        None, description="needles in haystacks, asked while it trains; none: nothing is asked"
+        None, description="long-context tasks measured during training; none: not measured"
     )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end of stages only")
     micro_batch_tokens: parts.MicroBatchTokens = 16_384

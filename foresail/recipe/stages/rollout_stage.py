@@ -61,30 +61,34 @@ class RolloutStage(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     mtp: parts.OptionalMtp = None
-    data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
+    data: Sources = Field(description="training problems; [[data]] tables: a mixture")
     eval: HeldOuts = Field((), description="held-out problems")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
     show_samples: int = Field(
-        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
+        10, ge=0, description="steps between prints of two responses to the terminal; 0: never"
     )
     steps: int = Field(gt=0, description="rollout-and-update rounds")
     prompts_per_step: int = Field(64, gt=0, description="problems per step")
     samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
-    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
+    updates_per_step: int = Field(
+        1, gt=0, description="optimiser updates per step, on disjoint parts of its samples"
+    )
     max_prompt_tokens: int = Field(
-        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
+        1024, gt=0, description="longest prompt; longer ones are an error, unless data.too_long drops them"
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
     mix: Mix | None = Field(
-        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
+        None, description="sampling weights of difficulty levels 1 to 5; none: the data's own order"
     )
     curriculum: tuple[parts.CurriculumStage, ...] = Field(
-        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
+        (),
+        strict=False,
+        description="stages in order, tables [[curriculum]]; none: the same settings for all steps",
     )
     sampling: parts.Sampling = parts.Sampling()
     environment: Environment | None = Field(
-        None, description="what answers the model's turns; none: a problem is answered at once"
+        None, description="environment that answers the model's turns; none: one response per problem"
     )
     reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()

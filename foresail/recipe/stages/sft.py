@@ -50,7 +50,7 @@ class Sft(Stage):
         "instruction+output or text; or tables [[data]], a mixture",
     )
     held_out: HeldOutChats = Field(
-        (), description="conversations of files of their own, to measure the loss by"
+        (), description="held-out conversations in files of their own, to measure the loss on"
     )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     steps: int = Field(gt=0, description="optimiser updates")
@@ -58,13 +58,16 @@ class Sft(Stage):
     max_length: int = Field(
         2048,
         gt=1,
-        description="tokens; longer conversations are an error, unless data.too_long says otherwise",
+        description="longest conversation, in tokens; longer ones are an error, unless data.too_long says "
+        "otherwise",
     )
     stages: SftStages = Field(
-        (), description="one after the other, tables [[stages]]; none: all steps are alike"
+        (), description="training stages in order, tables [[stages]]; none: the same settings for all steps"
     )
     neftune_alpha: float | None = Field(
-        None, gt=0, description="NEFTune: noise on embeddings while it trains, 5 to 15; none: no noise"
+        None,
+        gt=0,
+        description="NEFTune: scale of the noise on embeddings during training, 5 to 15; none: no noise",
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False

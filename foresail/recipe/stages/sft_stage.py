@@ -21,11 +21,12 @@ class Resample(Part):
     keep: float = Field(0.2, gt=0, le=1, description="share of each source's conversations that is kept")
     best: str = Field(
         "loss",
-        description="what is best: loss, the mean one of its tokens under the model as the stage begins; or a "
-        "column of the rows with numbers, such as quality",
+        description="what to rank by: loss, the mean over its tokens under the model at the start of the stage; "
+        "or a numeric column of the rows, such as quality",
     )
     best_is: Literal["min", "max"] | None = Field(
-        None, description="which value is best; default: of the loss the least, of a column the greatest"
+        None,
+        description="whether the smallest or the largest value is best; default: min for loss, max for a column",
     )
     weight: Weight = None
     epochs: Epochs = None
@@ -42,24 +43,31 @@ class Resample(Part):
 class SftStage(Part):
     """Some steps with data and settings of their own; what is unset is as in the rest of the recipe."""
 
-    name: str = Field("", description="what it is called in the log; default: its number")
-    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
+    name: str = Field("", description="name in the log; default: its number")
+    steps: int | None = Field(
+        None, gt=0, description="steps of this stage; default, for the last stage only: the rest of the run"
+    )
     data: Chats = Field(
         (), description="conversations; or tables [[stages.data]]; default: the recipe's data"
     )
     resample: Resample | None = Field(
-        None, description="the best of an earlier stage, drawn beside its data; none: nothing"
+        None,
+        description="the best conversations of an earlier stage, mixed into this one's data; none: nothing",
     )
     batch_size: int | None = Field(None, gt=0, description="conversations per update")
     max_length: int | None = Field(
         None, gt=1, description="tokens of the longest conversation, at most the recipe's max_length"
     )
-    lr: float | None = Field(None, gt=0, description="learning rate at its height; default: optimizer.lr")
-    warmup: int | None = Field(None, ge=0, description="updates of the stage until that height")
-    schedule: Literal["constant", "linear", "cosine"] | None = Field(
-        None, description="after the warm-up, over the updates of the stage"
+    lr: float | None = Field(None, gt=0, description="peak learning rate; default: optimizer.lr")
+    warmup: int | None = Field(
+        None, ge=0, description="warm-up: updates of the stage until the peak learning rate"
     )
-    final_share: float | None = Field(None, ge=0, le=1, description="share of `lr` left at its last update")
+    schedule: Literal["constant", "linear", "cosine"] | None = Field(
+        None, description="learning rate after the warm-up, over the updates of the stage"
+    )
+    final_share: float | None = Field(
+        None, ge=0, le=1, description="learning rate at the stage's last update, as a share of its `lr`"
+    )
 
 
 SftStages = Tables[SftStage]
