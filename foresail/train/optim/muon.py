@@ -1,6 +1,6 @@
 """Muon: matrices inside the blocks move by their orthogonalised momentum, all else by AdamW.
 
-A projection is a matrix of its own, though query, key and value share one parameter, and so is every expert's. An
+Query, key and value share one parameter, but each is a matrix of its own; so is each expert's. An
 update is 0.2 sqrt(longer side) times as large as an orthogonal matrix, so that its numbers are about as large as
 AdamW's (Moonlight): one learning rate and one weight decay do for both. `optimizer.matrix_rate` and
 `optimizer.embedding_rate` set them apart.

@@ -1,4 +1,4 @@
-"""The policy's loss of one micro-batch: the recipe's kind, an entropy bonus, what an environment says, a teacher.
+"""The policy's loss of one micro-batch: the recipe's kind, an entropy bonus, the environment's tokens, a teacher.
 
     loss = partial(batch_loss, terms=PolicyTerms(settings=recipe.loss, on_policy=True), temperature=1.0)
     train_step(policy, batches, loss, learning_rate=1e-6)

@@ -39,7 +39,7 @@ from foresail.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """What a step's updates leave: metrics, what turns were worth, and where an entropy bonus stands."""
+    """What a step's updates leave: metrics, the credit of turns, and the state of an entropy bonus."""
 
     metrics: dict[str, float]
     credits: Credits = ()

@@ -1,4 +1,4 @@
-"""The teacher of a student: opened once, frozen, and asked what it makes of the student's own samples.
+"""The teacher of a student: opened once, frozen, and run on the student's own samples.
 
     trainer.teacher = open_teacher(trainer, recipe.teacher)
     view = look(trainer.teacher, batch)                       # without gradients
@@ -61,7 +61,7 @@ def comparison_of(settings: Teacher) -> DivergenceSettings:
 
 @torch.no_grad()
 def look(teacher: Decoder, batch: PackedBatch) -> TeacherView:
-    """What the teacher makes of this rank's tokens."""
+    """The teacher's hidden states at this rank's tokens, and its head."""
     places, _ = own_losses(batch)
     sharded = any(map(is_sharded, teacher.parameters()))
     return run_packed(teacher, batch, view_at(places, whole=sharded)).value
@@ -118,12 +118,12 @@ class TeacherTerm:
         return self.settings.divergence == "sampled"
 
     def add_to_advantages(self, batch: PackedBatch) -> PackedBatch:
-        """What the sampled tokens alone tell of the divergence, by its weight."""
+        """With the weighed log-ratio of teacher and student at the sampled tokens added to the advantages."""
         assert batch.advantages_M is not None and batch.old_logprobs_M is not None, (
             "a policy's batch has both"
         )
-        asked_M = teacher_logprobs(self.teacher, batch, self.temperature)
-        more_M = self.settings.weight * sampled_advantages(asked_M, batch.old_logprobs_M)
+        teacher_M = teacher_logprobs(self.teacher, batch, self.temperature)
+        more_M = self.settings.weight * sampled_advantages(teacher_M, batch.old_logprobs_M)
         return replace(batch, advantages_M=batch.advantages_M + more_M)
 
     def compare(

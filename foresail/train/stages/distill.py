@@ -37,7 +37,7 @@ from foresail.train.update.step import BatchLoss, LossOfBatch, ahead_of, prefixe
 def run_distill(
     recipe: Distill, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
 ) -> Outcome:
-    """See `run_rl`."""
+    """`changed_reward`, `reader`: as in `run_rl`."""
     with open_run(
         recipe, open_models, any_group, resume=resume, changed_reward=changed_reward, reader=reader
     ) as run:
@@ -53,7 +53,7 @@ def open_models(trainer: Trainer[Distill]) -> None:
 
 
 def any_group(group: Group) -> bool:
-    """The teacher has something to say of every sample, graded or not."""
+    """The teacher scores every sample, graded or not."""
     return True
 
 
@@ -83,8 +83,8 @@ def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int
     metrics = balance_metrics(updates, trainer.world) | work_metrics(trainer, updates)
     results = []
     for batches, rate in with_learning_rates(trainer, updates):
-        found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-        results.append(prefixed("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
+        result = train_step(trainer.policy, batches, loss, learning_rate=rate)
+        results.append(prefixed("actor", {"distill_loss": result.pop("loss"), **result, "lr": rate}))
     return metrics | mean_over_updates(results) | {"actor/updates": len(results)}
 
 

@@ -1,8 +1,7 @@
 """KTO: answers that were judged good become more likely than the reference has them, bad ones less.
 
-What "more likely" is counted from is how far the policy has gone from the reference anyway: the mean log-ratio of
-answers that stand behind other prompts of the same update. Answer 1 stands behind prompt 2, …, the last one behind
-prompt 1.
+"More" is measured from an estimate of the KL divergence: the mean log-ratio of answers put behind other prompts
+of the same update. Answer 1 is put behind prompt 2, …, the last one behind prompt 1.
 
     foresail kto recipes/kto-example.toml
 """
@@ -62,7 +61,7 @@ def texts_of(answer: TrainAnswer) -> Iterator[str]:
 
 
 def with_mismatched(recipe: Kto, answers: Sequence[TrainAnswer]) -> Sequence[TrainAnswer]:
-    """Where the loss asks how far the policy is from the reference anyway."""
+    """Where the loss estimates the KL divergence."""
     return mismatch_answers(answers, recipe.max_length) if recipe.loss.estimates_kl else answers
 
 
@@ -92,7 +91,7 @@ def estimate_kl(
     device: torch.device,
     world: World,
 ) -> float:
-    """Over all answers of the update, wherever they are computed; 0 where none stands behind another prompt."""
+    """Over all answers of the update, wherever they are computed; 0 where none was put behind another prompt."""
     mismatched = [answer.mismatched for answer in answers if answer.mismatched is not None]
     if not mismatched:
         return 0.0

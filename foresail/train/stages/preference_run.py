@@ -2,8 +2,8 @@
 
     run_preferences(recipe, Objective(read=…, update=…, …), resume=False)
 
-Pairs and answers judged alone differ in their `Objective`: how they are read, what an update makes of them, what is
-measured. All else is the same.
+Pairs and answers judged alone differ in their `Objective`: how they are read, the update, and what is measured.
+All else is the same.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SCORED_AT_ONCE = 1024  # preferences, between two updates of the display
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Generic[Entry]):
-    """What a stage makes of its entries. `update` and `measure` run on every rank, and are a module's functions."""
+    """What is particular to a stage. `update` and `measure` run on every rank, and are a module's functions."""
 
     read: Callable[[Reader], Callable[[HeldOutPreferences], EncodedPreferences[Entry]]]
     limit: Callable[[int], LengthLimit]

@@ -160,7 +160,7 @@ def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
     )
 
 
-# What the run says of its data.
+# Notes on the data.
 
 
 def fingerprint_corpora(session: Session[Pretrain]) -> Progress:

@@ -37,7 +37,7 @@ class StepData:
 
 
 class Supply(Protocol):
-    """What differs between the stages, beside their update."""
+    """What differs between the stages, besides the update."""
 
     def draw(self, step: int) -> StepData | None:
         """None where too little is left for the step: the run has ended, or goes on with other data."""

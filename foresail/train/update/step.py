@@ -66,7 +66,7 @@ def token_loss(
 
 
 def ahead_of(batch: PackedBatch, mtp: MtpLoss | None, temperature: float) -> Ahead[BatchLoss] | None:
-    """What is read of MTP layers beside the main pass, where they learn."""
+    """The loss of the MTP layers, read during the main pass, where they learn."""
     if mtp is None:
         return None
     return partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
@@ -100,13 +100,13 @@ def train_step(
         sums: Terms = {}
         counts: Mapping[str, Tensor] = NOTHING
         for batch in batches:
-            found = batch_loss(learner.model, batch)
-            loss, terms = add_side_losses(found, count_places(batch) / num_places, num_tokens)
+            part = batch_loss(learner.model, batch)
+            loss, terms = add_side_losses(part, count_places(batch) / num_places, num_tokens)
             optimizer.gradients.add(loss)
             for name, term in {"loss": loss, **terms}.items():
                 term = term.detach()
                 sums[name] = merge(name, sums[name], term) if name in sums else term
-            counts = add_up((counts, found.counts if count_places(batch) else cleared(found.counts)))
+            counts = add_up((counts, part.counts if count_places(batch) else cleared(part.counts)))
         norm = optimizer.clip()
         if math.isfinite(norm) or scale is None or not scale.lower():
             break
@@ -128,21 +128,21 @@ def count_places(batch: PackedBatch) -> int:
     return batch.ids_T.numel() if batch.targets_M.numel() else 0
 
 
-def add_side_losses(found: BatchLoss, share: float, num_tokens: int) -> tuple[Tensor, Terms]:
+def add_side_losses(part: BatchLoss, share: float, num_tokens: int) -> tuple[Tensor, Terms]:
     """The loss with those of the layers, and all terms. What a layer hands back is a mean over its pass, which has
     `share` of the update's tokens; among the terms it becomes a sum as they are.
     """
-    loss = found.loss
-    for value in found.losses.values():
+    loss = part.loss
+    for value in part.losses.values():
         loss = loss + share * value
     side = {
         name: value.detach() * (1 if is_extreme(name) else share * num_tokens)
-        for name, value in (*found.losses.items(), *found.statistics.items())
+        for name, value in (*part.losses.items(), *part.statistics.items())
     }
-    if found.ahead is not None:
-        more, terms = add_side_losses(found.ahead, share, num_tokens)
+    if part.ahead is not None:
+        more, terms = add_side_losses(part.ahead, share, num_tokens)
         loss, side = loss + more, side | terms
-    return loss, {**found.terms, **side}
+    return loss, {**part.terms, **side}
 
 
 def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
@@ -158,13 +158,13 @@ def total_up(
     """
     values = [*terms.values(), *counts.values()]
     local = torch.cat([value.float().flatten() for value in values])
-    found = torch.stack([world.sum(local), world.max(local)]).cpu()
-    sums, peaks = found[:, : len(terms)].tolist()
+    reduced = torch.stack([world.sum(local), world.max(local)]).cpu()
+    sums, peaks = reduced[:, : len(terms)].tolist()
     totals = {
         name: peak if is_extreme(name) else total
         for name, total, peak in zip(terms, sums, peaks, strict=True)
     }
-    parts = found[0, len(terms) :].split([count.numel() for count in counts.values()])
+    parts = reduced[0, len(terms) :].split([count.numel() for count in counts.values()])
     return totals, {
         name: part.view(count.shape) for (name, count), part in zip(counts.items(), parts, strict=True)
     }
@@ -181,7 +181,8 @@ def prefixed(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch) -> str:
-    """What is told of the first micro-batch that alone is not finite: the sum does not tell, so each is redone.
+    """A message about the first micro-batch whose own loss or gradient is not finite. The sum does not show it,
+    so each is computed again.
 
     Ranks do theirs at the same time; where one's loss is not finite it is that rank's, else it may be any of them.
     """
@@ -202,14 +203,14 @@ def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_lo
     else:
         what, guilty = "the sum of all gradients is not finite, though each is,", True
     optimizer.zero_grad()
-    found = learner.world.data.all_gather((batch.names, count_places(batch)) if guilty else ((), 0))
-    return describe([name for names, _ in found for name in names], sum(places for _, places in found), what)
+    parts = learner.world.data.all_gather((batch.names, count_places(batch)) if guilty else ((), 0))
+    return describe([name for names, _ in parts for name in names], sum(places for _, places in parts), what)
 
 
 def describe(names: Sequence[str], tokens: int, what: str) -> str:
-    told = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return (
-        f"{what} in the micro-batch of {told or 'unnamed sequences'} ({tokens} tokens); "
+        f"{what} in the micro-batch of {listed or 'unnamed sequences'} ({tokens} tokens); "
         "the weights were not touched, and the last checkpoint is whole. Lower optimizer.lr, or look at these "
         "sequences"
     )
