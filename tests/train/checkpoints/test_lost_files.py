@@ -20,7 +20,7 @@ from foresail.runlog import directory as directory_module
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.held_folder import FolderGone
 from foresail.train import session as session_module
-from foresail.train.stages import sft as sft_module
+from foresail.train.stages import supervised
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
 
@@ -194,7 +194,7 @@ def no_more(*_: Any, **__: Any) -> None:
 
 def test_no_memory_left_names_what_to_lower(recipe: Sft, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        after_step(2, lambda: patched.setattr(sft_module, "train_step", no_more), patched)
+        after_step(2, lambda: patched.setattr(supervised, "train_step", no_more), patched)
         with pytest.raises(OutOfMemory) as ended:
             run_stage(recipe)
     told = str(ended.value)
@@ -219,7 +219,7 @@ def test_no_files_left_names_the_limit(
         raise error
 
     with monkeypatch.context() as patched:
-        after_step(2, lambda: patched.setattr(sft_module, "train_step", no_more), patched)
+        after_step(2, lambda: patched.setattr(supervised, "train_step", no_more), patched)
         with pytest.raises(OSError, match=r"too many files are open \(.*ulimit -n.*then foresail resume"):
             run_stage(recipe)
     assert RunDirectory(recipe.run.folder).checkpoint_steps() == [1, 2]
