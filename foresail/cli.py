@@ -20,7 +20,7 @@ from foresail.commands.eval_reward import eval_reward
 from foresail.commands.evaluate import evaluate
 from foresail.commands.generate import generate
 from foresail.commands.grade import grade
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.long_context import long_context
 from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
@@ -124,7 +124,7 @@ def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = Non
     if context.info_name not in (loaded.stage, STAGES[loaded.stage].also):
         raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
     folder = loaded.run.folder
-    with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
+    with explaining_interrupt(how_to_resume(folder), started=folder / "recipe.toml"):
         outcome = launch(loaded)
     conclude(outcome)
 
@@ -168,7 +168,7 @@ def resume(
             f"--changed-reward is for runs with rewards; {run} is one of {recipe.stage}, leave it out"
         )
     options = {"changed_reward": True} if changed_reward else {}
-    with telling(how_to_resume(recipe.run.folder)):
+    with explaining_interrupt(how_to_resume(recipe.run.folder)):
         outcome = run_stage(recipe, resume=True, **options)
     conclude(outcome)
 

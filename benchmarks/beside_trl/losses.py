@@ -152,28 +152,31 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     for kind in sorted({setting.advantage for setting in SETTINGS}):
         chosen = [setting for setting in SETTINGS if setting.advantage == kind]
         advantages_GN = ADVANTAGES[kind](rewards_GN, torch.ones_like(rewards_GN))
-        given = give_advantages(sequences, advantages_GN)
-        replies = ask_for_losses(folder / kind, folder / "model", given, rewards_GN, chosen, peer_python)
+        with_advantages = give_advantages(sequences, advantages_GN)
+        replies = ask_for_losses(
+            folder / kind, folder / "model", with_advantages, rewards_GN, chosen, peer_python
+        )
         *rows, versions = replies
         for number, (setting, theirs) in enumerate(zip(chosen, rows, strict=True)):
             gradients = load_file(folder / kind / f"{number}.safetensors")
-            compared = compare(model, given, setting, theirs, gradients)
+            compared = compare(model, with_advantages, setting, theirs, gradients)
             own = torch.tensor(theirs["advantages"])
             compared["advantage_difference"] = (own - advantages_GN.flatten()).abs().max().item()
             figures["settings"][setting.name] = compared
             print(describe(setting.name, compared), flush=True)
         figures |= versions
     figures["agrees"] = all(
-        max(found["loss_difference"], found["gradient_difference"]) < LIMIT
-        for found in figures["settings"].values()
+        max(figures_of["loss_difference"], figures_of["gradient_difference"]) < LIMIT
+        for figures_of in figures["settings"].values()
     )
     return figures
 
 
-def describe(name: str, found: dict[str, float]) -> str:
+def describe(name: str, differences: dict[str, float]) -> str:
     return (
-        f"  {name:<18}{found['loss']:>12.6f}{found['loss_difference']:>12.1e}{found['gradient_norm']:>15.6f}"
-        f"{found['gradient_difference']:>12.1e}{found['clipped']:>9.1%}{found['advantage_difference']:>12.1e}"
+        f"  {name:<18}{differences['loss']:>12.6f}{differences['loss_difference']:>12.1e}"
+        f"{differences['gradient_norm']:>15.6f}{differences['gradient_difference']:>12.1e}"
+        f"{differences['clipped']:>9.1%}{differences['advantage_difference']:>12.1e}"
     )
 
 
@@ -283,8 +286,8 @@ class GradientKeeper(MasterAdamW):
         self.kept: dict[str, Tensor] = {}
 
     def update(self, learning_rate: float) -> None:
-        found = {name: self.gradients[number] for number, name in enumerate(self.names)}
-        self.kept = {name: gradient.clone() for name, gradient in found.items() if gradient is not None}
+        by_name = {name: self.gradients[number] for number, name in enumerate(self.names)}
+        self.kept = {name: gradient.clone() for name, gradient in by_name.items() if gradient is not None}
         self.zero_grad()
 
 

@@ -120,7 +120,9 @@ def run_arm(root: Path, seed: int, arm: str, steps: int) -> None:
     result = {
         "accuracy": fmean(scores),
         "interval": confidence_interval(scores),
-        "by_level": [fmean(score for found, score in right if found == level) for level in range(1, 6)],
+        "by_level": [
+            fmean(score for own_level, score in right if own_level == level) for level in range(1, 6)
+        ],
         "curve": [[record["step"], record[METRIC]] for record in records if METRIC in record],
         "samples": 16 * sum(launched),
         "solved": solved / max(1, sum(launched)),

@@ -38,7 +38,7 @@ DRAWN = (
 )
 
 
-# What a run took, by the name it is printed with; groups are those that were launched and not given up.
+# Sums over a run, by the name they are printed with; groups that were given up do not count.
 TOTALS = {
     "seconds": "timing_s/step",
     "rollout_seconds": "timing_s/rollout",
@@ -94,13 +94,13 @@ def side_by_side(
     files = [logs / f"{name}.log" for name in items]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
-            found = list(pool.map(partial(quietly, work), items.values(), files))
+            results = list(pool.map(partial(quietly, work), items.values(), files))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
                 process.terminate()  # a stage ends its step and saves; an evaluation is begun again
             raise Interrupted("the runs beside each other") from None
-    return dict(zip(items, found, strict=True))
+    return dict(zip(items, results, strict=True))
 
 
 def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
@@ -130,9 +130,9 @@ def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str
             dtype=recipe.model.dtype,
         )
     figures = json.loads(summary.read_text())
-    found = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
-    print(describe(f"{output.parent.name}/{output.name}", found), flush=True)
-    return found
+    judged = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
+    print(describe(f"{output.parent.name}/{output.name}", judged), flush=True)
+    return judged
 
 
 def describe(name: str, figures: dict[str, Any]) -> str:
@@ -154,13 +154,13 @@ def total(folder: Path, metric: str) -> float:
 
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
-    """[step, value] of what is drawn, by metric: held-out accuracy under whatever source it has, too."""
-    found: dict[str, list[list[float]]] = {}
+    """[step, value] of the metrics that are drawn, held-out accuracies of all sources included."""
+    points: dict[str, list[list[float]]] = {}
     for record in RunDirectory.open(folder).read_metrics():
         for name, value in record.items():
             if value is not None and (name in DRAWN or name.startswith("val-core/")):
-                found.setdefault(name, []).append([record["step"], round(float(value), 5)])
-    return found
+                points.setdefault(name, []).append([record["step"], round(float(value), 5)])
+    return points
 
 
 def finish(folder: Path, results: dict[str, Any], runs: Sequence[Path]) -> None:

@@ -109,7 +109,7 @@ def one_seed(folder: Path, size: Size, seed: int, options: argparse.Namespace) -
         problems = parts.Problems(source=chains, thinking=False)
         sampling = parts.Sampling(max_new_tokens=16)
         grade_difficulty(start, problems, sampling, num_samples=8, output=rates.parent, seed=seed)
-    found = {}
+    by_share = {}
     for share in options.shares:
         data = [Conversations(source=fast, name="fast", thinking=False, weight=1 - share)]
         if share:
@@ -129,16 +129,16 @@ def one_seed(folder: Path, size: Size, seed: int, options: argparse.Namespace) -
             steps=round(size.second_steps / (1 - share)),
         )
         budgets = options.budgets if share == max(options.shares) else []
-        found[f"{share:g}"] = judge(checkpoint, folder / f"share-{share:g}-eval", size, seed, budgets)
-        print(f"seed {seed}, share {share:g}: {found[f'{share:g}']}", flush=True)
-    return {"seed": seed, "seconds": round(time.monotonic() - started, 1), "shares": found}
+        by_share[f"{share:g}"] = judge(checkpoint, folder / f"share-{share:g}-eval", size, seed, budgets)
+        print(f"seed {seed}, share {share:g}: {by_share[f'{share:g}']}", flush=True)
+    return {"seed": seed, "seconds": round(time.monotonic() - started, 1), "shares": by_share}
 
 
 def make_tokenizer(folder: Path, size: Size) -> Tokenizer:
     if (folder / "tokenizer.json").exists():
         return Tokenizer.load(folder)
-    fewest, most = map(int, size.operations.split("-"))
-    problems = make_problems(500, seed=0, steps=(fewest, most))
+    smallest, largest = map(int, size.operations.split("-"))
+    problems = make_problems(500, seed=0, steps=(smallest, largest))
     texts = [text for p in problems for text in (p.prompt[-1].content, worked(p), direct(p), "\n", "\n\n")]
     tokenizer = train_bpe(
         texts,
@@ -186,7 +186,7 @@ def judge(checkpoint: Path, folder: Path, size: Size, seed: int, budgets: list[i
     held_out = f"arithmetic:count={size.held_out},seed={seed},steps={size.operations},split=test"
     modes: dict[str, tuple[bool, int | None]] = {"off": (False, None), "on": (True, None)}
     modes |= {f"budget {budget}": (True, budget) for budget in budgets}
-    found = {}
+    by_mode = {}
     for name, (thinking, budget) in modes.items():
         results = evaluate_checkpoint(
             checkpoint,
@@ -199,13 +199,13 @@ def judge(checkpoint: Path, folder: Path, size: Size, seed: int, budgets: list[i
         )
         figures = summarise(results)
         attempts = figures["greedy_attempts"]
-        found[name] = {
+        by_mode[name] = {
             "accuracy": figures["greedy"]["value"],
             "tokens": attempts["mean_length"],
             "thinking": attempts["mean_thinking"],
             "forced": attempts["forced"],
         }
-    return found
+    return by_mode
 
 
 def judge_bars(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -173,21 +173,21 @@ def make_data(out: Path, size: Size, texts: Path | None, workers: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     files = {"texts": out / "texts.jsonl", "held-out": out / "held-out.jsonl"}
     longest = size.length * FACTOR
-    learned, kept = split(read_all(texts))
+    learned, held_out = split(read_all(texts))
     documents = list(
         join_short_and_long(
             learned, short=(100, 2 * size.length), long=(4 * size.length, 4 * longest), seed=0
         )
     )
     write_lines(files["texts"], documents)
-    write_lines(files["held-out"], join_texts(kept, characters=(100, size.length), seed=0))  # none is cut
+    write_lines(files["held-out"], join_texts(held_out, characters=(100, size.length), seed=0))  # none is cut
     train_tokenizer(documents, size.vocab_size).save(out / "tokenizer")
-    for name, kinds, most, count in (
+    for name, kinds, longest_needle, count in (
         ("short-needles", SHORT_KINDS, size.length, size.needles[0]),
         ("long-needles", LONG_KINDS, longest, size.needles[1]),
     ):
         files[name] = out / f"{name}.jsonl"
-        plan = DocumentPlan(lengths=(size.length // 4, most), kinds=kinds)
+        plan = DocumentPlan(lengths=(size.length // 4, longest_needle), kinds=kinds)
         write_documents(
             files[name],
             plan,
@@ -270,7 +270,7 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
 
 
 def second_lr(size: Size, options: argparse.Namespace) -> float:
-    """As the first run ended, unless told otherwise."""
+    """The learning rate at which the first run ended, unless an option sets another."""
     return float(options.second_lr or size.lr / 10)
 
 

@@ -186,18 +186,20 @@ def estimate_bytes(shape: ModelShape, options: argparse.Namespace) -> int:
             **({"lora": {"rank": options.lora}} if options.lora else {}),
         }
     )
-    found = recipe.estimate_memory(shape, "cuda")
-    return found.weights + found.optimizer + found.gradients + found.activations + found.logits
+    memory = recipe.estimate_memory(shape, "cuda")
+    return memory.weights + memory.optimizer + memory.gradients + memory.activations + memory.logits
 
 
 def profile(update: Any) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as record
 
-    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as found:
+    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
         update()
         torch.cuda.synchronize()
-    print(found.key_averages().table(sort_by="self_cuda_time_total", row_limit=28, max_name_column_width=60))
+    print(
+        profiler.key_averages().table(sort_by="self_cuda_time_total", row_limit=28, max_name_column_width=60)
+    )
 
 
 if __name__ == "__main__":

@@ -157,13 +157,13 @@ class Automaton:
             self.apart.append(argument[1])
         return NOTHING
 
-    def repeat(self, least: int, most: int, items: Any) -> Part:
+    def repeat(self, minimum: int, maximum: int, items: Any) -> Part:
         first_place = len(self.reads)
         part = self.read(items)
-        if most > MANY:
+        if maximum > MANY:
             self.link(part.last, part.first)
             self.loops.append(range(first_place, len(self.reads)))
-        return part._replace(empty=part.empty or least == 0)
+        return part._replace(empty=part.empty or minimum == 0)
 
     def place(self, reads: frozenset[str]) -> Part:
         self.reads.append(reads)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
     Device,
@@ -62,7 +62,7 @@ def eval_reward(
     make_folder(folder)
     summary: dict[str, Any] = {"reward_model": str(scorer), "seed": seed}
     of_pairs = of_samples = None
-    with telling("nothing of it is kept"):
+    with explaining_interrupt("nothing of it is kept"):
         if pairs is not None:
             source = HeldOutPreferences(source=pairs, limit=limit, too_long="drop")
             scored = score_leads(scorer, source, device=device)

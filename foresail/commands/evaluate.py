@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
     Device,
@@ -86,7 +86,7 @@ def evaluate(
     ]  # refused before the model is loaded
     settings = target.sampling(asked)
     with (
-        telling("nothing of it is kept"),
+        explaining_interrupt("nothing of it is kept"),
         open_episodes(target.environment) as episodes,
         Evaluator(
             target.checkpoint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import TextIOWrapper
@@ -81,6 +81,18 @@ def thinking_of(row: Row) -> bool | None:
 
 def id_of(row: Row) -> str | None:
     return next((str(row.columns[key]) for key in ID_KEYS if row.columns.get(key) is not None), None)
+
+
+def choose_form(row: Row, forms: Iterable[tuple[str, ...]], what: str) -> tuple[str, ...]:
+    """The first of the forms whose columns the row has, all of them; `what` is missing without any."""
+    for form in forms:
+        if all(row.columns.get(name) is not None for name in form):
+            return form
+    *others, last = [" and ".join(form) for form in forms]
+    names = tuple(name for form in forms for name in form)
+    raise ValueError(
+        f"{row.place}: no {what}; needs {', '.join(others)}, or {last}; {name_columns(row.columns, names)}"
+    )
 
 
 def name_columns(columns: Mapping[str, Any], keys: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 AT_ONCE = 2**14  # compressed bytes: what they come to stays in memory
-MOST_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
+MAX_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
 
 
 def open_zst(path: Path) -> IO[bytes]:
@@ -50,7 +50,7 @@ def unpack(path: Path) -> Iterator[bytes]:
         while packed := file.read(AT_ONCE):
             while packed:
                 if frame is None:
-                    frame = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()
+                    frame = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
                 try:
                     yield frame.decompress(packed)
                 except zstandard.ZstdError as error:

@@ -42,7 +42,7 @@ class Attempt:
 
     @property
     def failed(self) -> bool:
-        """Whether nobody said right or wrong."""
+        """Whether the verdict is neither right nor wrong."""
         return self.status in FAILURES or self.status == "scored"
 
     @property

@@ -22,7 +22,7 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]  # by n, then by name
 
 
 def try_to_save(path: Path, *, best_of: Figures | None = None, pairs: PairFigures | None = None) -> str:
-    """Where the picture is, or why there is none: figures are worth having without it."""
+    """The line to print: where the picture is, or why there is none."""
     try:
         figure = plot_reward_model(best_of, pairs)
     except ImportError as error:

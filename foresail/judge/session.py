@@ -6,8 +6,8 @@
     session.close()
 
 It is confined and limited as programs are (`foresail.judge.sandbox`), and holds one of the judge's workers from its
-first call until it is closed. Code that ends its process or breaks a limit loses its names and is told so; the next
-call starts afresh. `WorkerDied` means that the sandbox itself failed.
+first call until it is closed. Code that ends its process or breaks a limit loses its names, and the output says
+so; the next call starts afresh. `WorkerDied` means that the sandbox itself failed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SessionLimits:
 
     @property
     def wall_seconds(self) -> float:
-        return Limits(seconds=self.seconds, idle_seconds=self.session.most_idle).wall_seconds
+        return Limits(seconds=self.seconds, idle_seconds=self.session.max_idle_seconds).wall_seconds
 
 
 class ProcessEnded(Exception):
@@ -107,9 +107,7 @@ class JudgeSession:
         self.judge, self.limits = judge, limits or SessionLimits()
         self.process: Process | None = None
         self.lock = threading.Lock()
-        self.calls = os.memfd_create(
-            "calls"
-        )  # the number of the call that runs, for whoever watches the process
+        self.calls = os.memfd_create("calls")  # the number of the call that runs, for the zygote's watch
         self.number = NO_CALL
         self.announcing = threading.Lock()
         self.closing = False
@@ -156,7 +154,7 @@ class JudgeSession:
         return ended
 
     def abandon(self) -> None:
-        """A worker that may still be busy is of no use to anybody."""
+        """Closes a worker that may still be busy: nobody else can use it."""
         process, self.process = self.process, None
         if process is not None:
             self.judge.take_back(None)

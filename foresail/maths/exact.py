@@ -1,4 +1,4 @@
-"""The plainest grader: the response after its thinking, stripped, is the answer or it is not."""
+"""The plainest grader: correct where the response after its thinking, stripped, equals the answer."""
 
 from __future__ import annotations
 

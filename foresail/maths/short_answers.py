@@ -2,8 +2,8 @@ r"""Short answers in words, as question answering has them: a name, a place, a d
 
 A response is right if its answer, as a whole, is one of the accepted ones after SQuAD's normalisation: case,
 punctuation and articles do not matter. What is said beside the right answer makes it wrong: "Paris or London",
-"not Paris", the question again. Token F1 with the best of the accepted answers is told beside it, as the term `f1`;
-it is no reward, for a list of guesses raises it.
+"not Paris", the question again. The verdict's term `f1` is the
+token F1 with the best of the accepted answers. It is no reward: a list of guesses raises it.
 
 Where that normalisation would make different answers equal, it is not followed: 1.5 is not 15, -5 not 5, 1/2 not
 12, C++ not C, and Vitamin A not Vitamin.
@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from foresail.maths.finding.answer_tags import TAG, tagged_answers
 from foresail.maths.finding.boxes import find_boxes
+from foresail.maths.finding.visible import SPECIAL_TOKEN
 from foresail.maths.options import without_typeface
 from foresail.records import Verdict, final_text
 
-SHOWN = 60  # characters of each side that `detail` keeps
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 _STATED = re.compile(
     r"(?:(?:so|thus|hence|therefore),?\s++)?(?:the\s++)?(?:final\s++|correct\s++)?answer\s*+(?:is\b|:)[\s:]*+",
     re.IGNORECASE,
@@ -81,7 +81,7 @@ def find_answers(response: str) -> list[str]:
     final = final_text(response)
     if final is None:
         return []
-    final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0]
+    final = SPECIAL_TOKEN.split(final, maxsplit=1)[0]
     spans: list[str] = []
     outside, end = [], 0
     for start, begin, close, after in tagged_answers(final):
@@ -166,4 +166,4 @@ def token_f1(candidate: str, gold: str) -> float:
 
 
 def shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

@@ -1,9 +1,8 @@
 r"""The maths verifier: whether a response's final answer means what the right answer means.
 
-Exact arithmetic first, then many digits at random points with relative error bounds. Limits stand before
-every step and one budget before all of them, so any text gets its verdict quickly, from any thread and without
-signals. Nothing in a response makes it raise or fail: what is too deep or too much work is wrong. No text is ever
-evaluated as a program.
+Answers are compared by exact arithmetic, then by many digits at random points with relative error bounds. Every
+step has a limit, and one budget covers all steps, so any text gets its verdict quickly, in any thread. No response
+makes the verifier raise: an answer that is too deep or too much work is wrong. No text is ever run as a program.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from foresail.maths.options import option_asked, option_chosen, value_of_option,
 from foresail.maths.stack import again_with_room, has_room, with_room
 from foresail.records import Verdict
 
-SHORT = 300  # characters of two answers whose comparison is remembered
+MAX_CACHED_CHARS = 300  # characters of two answers whose comparison is remembered
 VALUE_COST = 50  # work to look at one of several values, beside one for each character
-FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an error nobody had thought of
-SHOWN = 60  # characters of each side that `detail` keeps
+FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an unexpected error
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
 _LISTS = frozenset(["list", "{}", "braces"])
 _JOINED = re.compile("and|or|[;和与或且]")
@@ -58,7 +57,7 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
 def _judge(response: str, gold: str, accept: Accept) -> Verdict:
     extracted = extract(response, accept)
     if extracted is None:
-        why = f"no {_WANTED[accept]} that stands after the thinking"
+        why = f"no {_ANSWER_FORMS[accept]} that stands after the thinking"
         return Verdict(status="unparsable", score=0.0, detail=why)
     same, rule = _decide(extracted, gold)
     if rule == "empty":
@@ -68,10 +67,10 @@ def _judge(response: str, gold: str, accept: Accept) -> Verdict:
 
 
 def _without_comparison(error: Exception, gold: Node) -> Verdict:
-    """Where nothing could be compared: the problem is to blame if its answer alone fails, else the response.
+    """The verdict after an error: `ungradable` if the right answer alone fails, else `wrong`.
 
-    Only the first two errors are meant to happen; the stack is where Python was allowed less than `stack.py` counts
-    on. Any other is a fault of this verifier, and a response that provokes one must not drop its group by it.
+    Exhausted and RecursionError are expected; the second where Python's stack is smaller than `stack.py` assumes.
+    Any other error is a bug of this verifier, and `wrong`, so that no response can drop its group by it.
     """
     why = "too much work"
     if not isinstance(error, Exhausted | RecursionError):
@@ -104,7 +103,7 @@ def _compare(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> 
     """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
     if _INTEGER.match(candidate) and _INTEGER.match(gold):
         return int(candidate) == int(gold), "integer"
-    if len(candidate) + len(gold) > SHORT:
+    if len(candidate) + len(gold) > MAX_CACHED_CHARS:
         return _compare_texts(candidate, gold, budget, is_one)
     same, rule, work = _compare_short(candidate, gold, is_one)
     budget.spend(work)
@@ -144,7 +143,9 @@ def right_answer(answer: str) -> str:
             return boxed.text
         opened = answer.rpartition("boxed{")[2]  # a box that was never closed
         return opened if opened != answer else answer
-    if (len(answer) > SHOWN or _STATED.search(answer)) and (stated := last_statement(answer)) is not None:
+    if (len(answer) > SHOWN_CHARS or _STATED.search(answer)) and (
+        stated := last_statement(answer)
+    ) is not None:
         return stated
     return answer
 
@@ -219,16 +220,16 @@ def _fails_alone(gold: Node) -> bool:
 def _stated_inside(text: str) -> str | None:
     r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
     bare = without_typeface(text)
-    stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
+    stated = last_statement(bare) if len(bare) <= 10 * SHOWN_CHARS else None
     return stated if stated is not None and len(stated) < len(bare) else None
 
 
 def shorten(text: str) -> str:
     """shorten("x" * 99) -> 60 characters that end in "…"."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
-_WANTED = {
+_ANSWER_FORMS = {
     "boxed": r"\boxed{…}",
     "stated": r"\boxed{…}, `the answer is …` or `#### …`",
     "any": "answer",

@@ -73,7 +73,7 @@ def key_type(field: FieldInfo) -> Any:
 
 
 def kinds(field: FieldInfo) -> frozenset[Kind]:
-    """What a key takes; "nothing" is none as TOML has it not, "none" a value of that name.
+    """What a key takes; "nothing" is None, which TOML has not, and "none" a value of that name.
 
     Of `str | tuple[str, ...] | None`: text, list, nothing; of `Literal["none", "ngram"]`: choice, none.
     """
@@ -125,7 +125,7 @@ def find_field(location: Sequence[int | str], table: type[BaseModel]) -> FieldIn
 
 
 def default_at(names: Sequence[str], table: type[BaseModel]) -> Any:
-    """What a key is where nothing is said: of checkpoints.every 50 in sft, whatever other stages have."""
+    """The default of a key in this stage: checkpoints.every is 50 in sft, whatever it is in others."""
     *tables, last = names
     default: Any = None
     for number, name in enumerate(tables):

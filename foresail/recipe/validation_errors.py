@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
-MOST_SHOWN = 80  # characters of a mistaken value
+MAX_SHOWN = 80  # characters of a mistaken value
 WANTED = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
@@ -145,4 +145,4 @@ def show(value: Any) -> str:
 def shortened(text: str) -> str:
     """On one line, and no longer than one reads."""
     line = " ".join(text.splitlines())
-    return line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"
+    return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"

@@ -32,7 +32,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 class Ungradable(Exception):
-    """Why a reward model cannot read this answer; others it may."""
+    """Why a reward model cannot read this answer."""
 
 
 class ScoredIds(NamedTuple):
@@ -104,7 +104,7 @@ class Scorer:
         return paid if clip is None or not math.isfinite(paid) else max(-clip, min(clip, paid))
 
 
-# Of this process: sources with equal settings share one model, as long as somebody has it.
+# Open reward models of this process: sources with equal settings share one.
 OPEN: WeakValueDictionary[tuple[LearnedReward, str], Scorer] = WeakValueDictionary()
 
 
@@ -119,6 +119,6 @@ def open_scorer(settings: LearnedReward, *, device: str) -> Scorer:
     tokenizer = Tokenizer.load(settings.path)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     if place.type == "cuda":
-        torch.cuda.synchronize(place)  # another thread's stream reads the weights
+        torch.cuda.synchronize(place)  # the grading thread reads the weights on another CUDA stream
     scorer = OPEN[settings, device] = Scorer(model=model, tokenizer=tokenizer, settings=settings)
     return scorer

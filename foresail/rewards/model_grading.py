@@ -27,7 +27,7 @@ from foresail.rewards.loading import in_one_line
 from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.terms import add_term
 
-NOTHING = Verdict(status="scored", score=0.0)  # what rules say where there are none
+NOTHING = Verdict(status="scored", score=0.0)  # the verdict of no rules
 
 
 class ModelGrading(QueuedGrading):
@@ -71,7 +71,7 @@ class ModelGrading(QueuedGrading):
         return self._both(problem, trajectory, whole=False)
 
     def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        """The model has said all before."""
+        """Only `rest` may need the whole group; the model's score came early."""
         assert self.rest is not None, "nobody wants the group"
         return self.rest.submit_group(pairs)
 
@@ -92,7 +92,7 @@ class ModelGrading(QueuedGrading):
             if learned.status in FAILURES and verdict.status not in FAILURES:
                 verdict = replace(
                     learned, detail=f"term {label}: {learned.detail}"
-                )  # no answer goes without it
+                )  # without its score there is no verdict
         if self.is_main and verdict.status not in FAILURES:
             if learned.status in FAILURES:
                 return learned
@@ -109,7 +109,7 @@ class ModelGrading(QueuedGrading):
             if wants_verdict(job.future):
                 job.future.set_exception(PoolClosed("the grading was closed before this verdict"))
         self._queue.clear()
-        self._scorer = None  # its memory is free at once, whoever still has this
+        self._scorer = None  # frees its memory even if somebody still holds this object
         if self.rest is not None:
             self.rest.close()
         elif self.prints is not None:
@@ -134,7 +134,7 @@ class ModelGrading(QueuedGrading):
                     while not self._closed and (job := self._next_job()) is not None:
                         jobs.append(job)
                     self._grade(jobs)
-        except BaseException as error:  # ours; whoever waits for a verdict must hear of it
+        except BaseException as error:  # a bug of ours; else pending verdicts would never come
             with self._lock:
                 self._closed, self._ended_by = True, error
             for job in (*jobs, *self._queue):
@@ -184,7 +184,7 @@ def own_stream(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def joined(parts: Sequence[Future[Verdict]], join: Callable[[list[Verdict]], Verdict]) -> Future[Verdict]:
-    """Done when all are. Cancelled, it takes them with it."""
+    """Done when all are. If it is cancelled, so are they."""
     own: Future[Verdict] = Future()
     left, lock = [len(parts)], threading.Lock()
 

@@ -107,7 +107,7 @@ def read_thought(counter: Counter, sample: Sample) -> Thought:
 
 
 def thinking_metrics(counter: Counter | None, groups: Sequence[Group]) -> dict[str, float]:
-    """Metrics of a step, those of groups with thinking off by themselves: these should have no thinking tokens."""
+    """Metrics of a step; groups with thinking off have metrics of their own, and should have no thinking tokens."""
     if counter is None:
         return {}
     off = [group for group in groups if group.problem.thinking is False]

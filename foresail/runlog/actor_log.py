@@ -3,13 +3,14 @@ along with its messages."""
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from foresail.runlog.process_log import print_to
 
 MAX_READ_BYTES = 2**16  # bytes brought along at a time
 
@@ -25,13 +26,9 @@ class LogFile:
         """From now on all output of this process goes to the file, its libraries' included."""
         at_home = node == self.home
         place = self.path if at_home else Path(tempfile.mkstemp(prefix="foresail-", suffix=".log")[1])
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         sys.stdout.flush()
         sys.stderr.flush()
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        os.close(descriptor)
+        print_to(place)
         return OpenLog(None if at_home else place)
 
 

@@ -291,12 +291,7 @@ class Tokenizer:
     def _encode(self, text: str) -> tokenizers.Encoding:
         check_text(text)
         encoding = self._core.encode(text, add_special_tokens=False)
-        if self._unknown_id is not None and self._unknown_id in encoding.ids:
-            start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
-            raise ValueError(
-                f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; "
-                'train it on texts that hold it, or with alphabet="bytes", which knows every character'
-            )
+        check_known(text, encoding, self._unknown_id)
         return encoding
 
     def _explain_endless(self, answer: str) -> str:
@@ -409,6 +404,16 @@ def unknown_id(core: tokenizers.Tokenizer) -> int | None:
     """The id that stands for what the tokenizer cannot write; byte-level ones rarely have one."""
     token = getattr(core.model, "unk_token", None)
     return core.token_to_id(token) if token else None
+
+
+def check_known(text: str, encoding: tokenizers.Encoding, unknown: int | None) -> None:
+    """An error where a part of the text became the unknown token."""
+    if unknown is not None and unknown in encoding.ids:
+        start, end = encoding.offsets[encoding.ids.index(unknown)]
+        raise ValueError(
+            f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; train it on texts "
+            'that hold it, or with alphabet="bytes", which knows every character'
+        )
 
 
 def check_text(text: str) -> None:

@@ -68,9 +68,9 @@ class Small:
                 outcomes[name] = train_stage(self.recipe(name, [*outcomes.values()]))
             if name == "pretrain":
                 with watch("long_context"):
-                    found = self.measure(outcomes[name])
+                    recall = self.measure(outcomes[name])
         seconds = {name: round(value, 1) for name, value in {**watch.seconds, "total": watch.total}.items()}
-        summary = {"seconds": seconds, "long_context": found} | figures(outcomes)
+        summary = {"seconds": seconds, "long_context": recall} | figures(outcomes)
         write_text(self.out / "summary.json", json.dumps(summary, indent=1) + "\n")
         return summary
 
@@ -133,7 +133,7 @@ class Small:
         folder.mkdir(exist_ok=True)
         summary = write_results(folder, answers, {"checkpoint": str(base.checkpoint)})
         save_figure(plot_answers(answers), folder / "heat-map.png")
-        return {task: found["all"]["value"] for task, found in summary["tasks"].items()}
+        return {task: figures["all"]["value"] for task, figures in summary["tasks"].items()}
 
 
 def figures(outcomes: dict[str, Outcome]) -> Table:

@@ -327,6 +327,6 @@ def test_programs_cannot_name_stops_without_end() -> None:
             ask(agent, [user("1")], stop=[f"{number}!"], max_tokens=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foresail.agents.programs.episodes.MOST_STOP_SETS", 5)
+        patch.setattr("foresail.agents.programs.episodes.MAX_STOP_SETS", 5)
         verdict = play(program, count=1, num_samples=1, max_turns=100)["p0"].verdicts[0]
     assert verdict.status == "crashed" and "sets of stop texts" in verdict.detail

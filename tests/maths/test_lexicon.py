@@ -74,7 +74,7 @@ def test_words_count_as_whole_words_where_blanks_part_them() -> None:
 
 
 def test_an_unknown_meaning_is_our_mistake() -> None:
-    with pytest.raises(AssertionError, match="denail"):
+    with pytest.raises(KeyError, match="denail"):
         spaced("denail")
 
 

@@ -44,18 +44,18 @@ def place_turn(
     max_new_tokens: int,
     max_length: int,
 ) -> ChatTurn:
-    """The turn that answers a request, begun; a Refusal where there cannot be one."""
+    """The turn that will answer a request; a Refusal where there cannot be one."""
     if len(conversation.turns) >= max_turns:
         raise NoRoom(
             f"the episode has had its {max_turns} requests (environment.max_turns); end the program",
             code="max_turns_exceeded",
         )
-    found = conversation.find(asked)
+    continued = conversation.find(asked)
     try:
-        if found is None:
+        if continued is None:
             parent, prompt = None, first_prompt(asked, entry, tokenizer)
         else:
-            parent, new = found
+            parent, new = continued
             prompt = next_prompt(parent, new, tokenizer, stop_ids)
     except UnwritableText as error:  # which the model may have caused
         raise NoRoom(str(error), code="unwritable_messages", param="messages") from error

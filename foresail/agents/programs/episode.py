@@ -77,9 +77,9 @@ def sampling_of(turn: ChatTurn, sampling: Sampling) -> Sampling:
     return sampling.model_copy(update={"max_new_tokens": left, "stop": stop})
 
 
-def settle(reply: Future[Reply], found: Reply | None = None, error: Refusal | None = None) -> None:
+def settle(reply: Future[Reply], answer: Reply | None = None, error: Refusal | None = None) -> None:
     with suppress(InvalidStateError):  # the episode is over, and whoever waited was told
         if error is not None:
             reply.set_exception(error)
-        elif found is not None:
-            reply.set_result(found)
+        elif answer is not None:
+            reply.set_result(answer)

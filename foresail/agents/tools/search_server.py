@@ -12,7 +12,7 @@ import argparse
 import json
 from typing import ClassVar
 
-from foresail.agents.tools.search import MOST_PASSAGES, Finder, open_index
+from foresail.agents.tools.search import MAX_PASSAGES, Finder, open_index
 from foresail.chat.errors import Refusal
 from foresail.chat.http_server import JsonHandler, JsonServer
 
@@ -55,8 +55,8 @@ def read_request(body: bytes) -> tuple[str, int]:
         request = None
     query = request.get("query") if isinstance(request, dict) else None
     count = request.get("count", 3) if isinstance(request, dict) else None
-    if not isinstance(query, str) or type(count) is not int or not 1 <= count <= MOST_PASSAGES:
-        raise Refusal(f'a request is {{"query": "…", "count": 1 to {MOST_PASSAGES}}}')
+    if not isinstance(query, str) or type(count) is not int or not 1 <= count <= MAX_PASSAGES:
+        raise Refusal(f'a request is {{"query": "…", "count": 1 to {MAX_PASSAGES}}}')
     return query, count
 
 

@@ -68,7 +68,7 @@ def join_parts(parts: list[Any], place: str) -> tuple[str, list[dict[str, Any]]]
 
 
 def think(text: str) -> str:
-    """As models write it that think before they answer."""
+    """A thought in the form of models that think before they answer."""
     return f"<think>\n{text}\n</think>\n\n"
 
 

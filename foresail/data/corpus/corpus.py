@@ -102,7 +102,7 @@ class Corpus:
                     yield f"{path} {ALTERED}"
 
     def _impossible(self, number: int) -> Iterator[str]:
-        """What was so from the beginning: checksums are right, but not what they are of."""
+        """Contents that were wrong when they were written, so that checksums agree."""
         tokens, ends = self._open(number)
         name = self._path(number)
         if np.any(np.diff(ends, prepend=0) <= 0):

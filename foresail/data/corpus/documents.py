@@ -31,7 +31,7 @@ from foresail.tokenizer.documents import LONGEST_PART, cut_parts
 
 LINES, TEXTS, PARQUET = (".jsonl", ".ndjson", ".json"), (".txt", ".text", ".md"), (".parquet",)
 KEYS = ("text", "content")  # columns that are looked for
-SAMPLE = 2**20  # bytes at both ends by which a file is known again
+SAMPLE = 2**20  # bytes of both ends in a file's checksum
 
 
 class Part(NamedTuple):
@@ -110,7 +110,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def describe_file(path: Path) -> dict[str, Any]:
-    """By which a file is known again: size, and a checksum of its two ends."""
+    """What identifies a file: its size, and a checksum of its two ends."""
     size = path.stat().st_size
     with path.open("rb") as file:
         digest = hashlib.sha256(file.read(SAMPLE))

@@ -10,14 +10,14 @@ from random import Random
 
 from foresail.data.long_context.fit import Encode, FittedText, fit
 from foresail.data.long_context.item import Item, join
-from foresail.data.long_context.words import MOST_KEYS, draw_codes, draw_keys, draw_letters
+from foresail.data.long_context.words import MAX_KEYS, draw_codes, draw_keys, draw_letters
 
 # Line retrieval.
 
 
 def line_retrieval(rng: Random, length: int, depth: float, encode: Encode) -> Item:
     """Lines with a label and a number each; asked for is the number of one, at `depth`."""
-    num_keys = min(MOST_KEYS, max(8, length // 4))  # no line is as short as four tokens
+    num_keys = min(MAX_KEYS, max(8, length // 4))  # no line is as short as four tokens
     keys, codes = draw_keys(rng, num_keys), draw_codes(rng, num_keys)
     intro = "This is a register. Every line has a label and a number.\n"
     question = f"\nWhat is the number of line {keys[0]}?\nThe number of line {keys[0]} is"
@@ -45,7 +45,7 @@ def common_words(rng: Random, length: int, encode: Encode) -> Item:
     """
     num_entries = max(16, length // 4)  # entries: none is as short as four tokens
     supply = min(
-        MOST_KEYS, NUM_COMMON + max(min(num_entries, SHORT_LIST) // 2, num_entries // OTHER_TIMES) + 1
+        MAX_KEYS, NUM_COMMON + max(min(num_entries, SHORT_LIST) // 2, num_entries // OTHER_TIMES) + 1
     )
     words, shuffling, fewest = draw_keys(rng, supply), rng.random(), 8
 

@@ -24,7 +24,7 @@ NOUNS = """
     mountain needle oak olive orchard otter paddle palace parrot pebble pepper pigeon pillow pine planet
     prairie pyramid quarry rabbit raven river
 """.split()
-MOST_KEYS = len(ADJECTIVES) * len(NOUNS)
+MAX_KEYS = len(ADJECTIVES) * len(NOUNS)
 CODE_DIGITS = 7
 
 
@@ -32,7 +32,7 @@ def draw_keys(rng: Random, count: int) -> list[str]:
     """draw_keys(rng, 2) -> ["amber-river", "late-heron"], all different."""
     return [
         f"{ADJECTIVES[number // len(NOUNS)]}-{NOUNS[number % len(NOUNS)]}"
-        for number in rng.sample(range(MOST_KEYS), count)
+        for number in rng.sample(range(MAX_KEYS), count)
     ]
 
 

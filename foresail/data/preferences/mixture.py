@@ -24,7 +24,7 @@ class EncodedPreferences(Generic[Entry]):
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceMixture(Mixture[Entry]):
-    """And by source how many rows taught nothing, by the reason."""
+    """`unusable`: by source, how many rows teach nothing, by the reason."""
 
     unusable: dict[str, Mapping[str, int]] = field(default_factory=dict)
 

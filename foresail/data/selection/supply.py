@@ -1,4 +1,4 @@
-"""From a recipe's sources and levels to strata: which there are, how much is drawn from each, where each ends.
+"""The strata of a recipe's sources and levels: which there are, how much is drawn from each, where each ends.
 
 One source, or several without weights and epochs, are one stratum in the data's own order. With a mix of levels,
 each level is a stratum. Otherwise every source is a stratum, or each of its levels is one, with the source's weight

@@ -144,7 +144,7 @@ def _lay_out(
     ROW_ENTRIES: tl.constexpr,
     ENTRIES: tl.constexpr,
 ):
-    """One program per row. Rows that are not there or drew nothing, and entries that fill the batch up, are the
+    """One program per row. Rows that are not there or sampled nothing, and entries that fill the batch up, are the
     scratch row's.
     """
     row = tl.program_id(0)
@@ -190,8 +190,10 @@ def _lay_out(
         for layer in tl.static_range(KEPT + 1):
             ahead = step + layer + 1  # counted from the row's last token before the step
             kept = tl.load(nexts + slot * KEPT + KEPT + ahead - 1, needed & (ahead <= 0), other=0)
-            drawn = tl.load(tokens + first + ahead - 1, needed & (ahead > 0) & (ahead <= count), other=0)
-            token = tl.where(ahead <= 0, kept, tl.where(ahead <= count, drawn, (count - ahead).to(tl.int64)))
+            sampled = tl.load(tokens + first + ahead - 1, needed & (ahead > 0) & (ahead <= count), other=0)
+            token = tl.where(
+                ahead <= 0, kept, tl.where(ahead <= count, sampled, (count - ahead).to(tl.int64))
+            )
             tl.store(place_tokens + layer * num_places + place, tl.where(needed, token, 0), mine)
 
     if row == 0:  # entries of no row at all

@@ -79,7 +79,7 @@ def run_cell(code: str, namespace: dict[str, Any], number: int, *, seconds: floa
         printed.size = 0
         printed.write(f"\nerror: stopped after {seconds:g} s of processor time; variables are kept")
     except BaseException as error:
-        printed.size = 0  # an error is told, however much was printed
+        printed.size = 0  # an error is reported, however much was printed
         printed.write("\n" * bool(printed.parts) + describe(error))
     finally:
         sys.stdout, sys.stderr = usual
@@ -103,7 +103,7 @@ def execute(code: str, namespace: dict[str, Any], name: str) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """The traceback without our own part of it; of a long one the end."""
+    """The traceback without this file's frames; of a long one the end."""
     try:
         trace = error.__traceback__
         while trace is not None and not trace.tb_frame.f_code.co_filename.startswith("<call "):

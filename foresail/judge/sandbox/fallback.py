@@ -1,7 +1,7 @@
 """Confinement where namespaces are forbidden: rlimits, Landlock and seccomp; and none at all, for those who ask.
 
-Without a process namespace nobody could be sure to catch a program's children, so it may have none. Without a
-mount namespace its files could not be capped, so it may write none.
+Without a process namespace a program's children might escape, so it may have none. Without a mount namespace its
+files cannot be limited, so it may write none.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from foresail.judge.sandbox import kernel, landlock, seccomp
 from foresail.judge.sandbox.limits import THREADS, plan_limits, set_fixed_limits
 from foresail.judge.sandbox.paths import DEVICES, NOBODY, UNUSED_USER, library_paths, toolchain_paths
+from foresail.judge.sandbox.protocol import BUILD
 
-BUILD = "build"
 SCRATCH = "foresail-judge-"
 
 
@@ -36,7 +36,7 @@ class Unconfined:
     def start(self) -> str:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # orphans come here, where they are killed
         set_fixed_limits()
-        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # so that one sees whose it is
+        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # the judge's process id
         self.folder = os.path.join(self.scratch, "work")
         return "none"
 
@@ -140,9 +140,8 @@ class Boxed(Restricted):
 def become(user: int, scratch: str) -> bool:
     """Whether this process could turn into that user; a container may not know it."""
     try:
-        kernel.prctl(
-            kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP
-        )  # capabilities are dropped later
+        # capabilities are dropped later
+        kernel.prctl(kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP)
         os.chown(scratch, user, user)
         os.setgroups([])
         os.setresgid(user, user, user)

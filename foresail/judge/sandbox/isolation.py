@@ -1,4 +1,4 @@
-"""Chooses how programs are confined: the strongest way that, tried here and now, holds."""
+"""Chooses how programs are confined: the strongest level that passes its trial on this machine."""
 
 from __future__ import annotations
 

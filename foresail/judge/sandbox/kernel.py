@@ -1,4 +1,4 @@
-"""Linux calls that the standard library does not offer. Numbers without a machine are the same on all."""
+"""Linux calls that the standard library lacks. Numbers that name no machine are the same on all machines."""
 
 from __future__ import annotations
 
@@ -82,10 +82,8 @@ def make_read_only(target: str, flags: int) -> None:
     call = ctypes.c_long(SYS_MOUNT_SETATTR)
     if libc.syscall(call, AT_FDCWD, target.encode(), AT_RECURSIVE, attributes, size) < 0:
         # Linux before 5.12: this mount alone, with the flags it already has
-        existing_flags = os.statvfs(target).f_flag & (
-            MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME
-        )
-        mount("none", target, None, MS_BIND | MS_REMOUNT | flags | existing_flags)
+        present = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
+        mount("none", target, None, MS_BIND | MS_REMOUNT | flags | present)
 
 
 def pivot_root(new_root: str) -> None:
@@ -101,13 +99,9 @@ CAPABILITY_HEADER = ctypes.c_char_p(struct.pack("=Ii", 0x20080522, 0))
 NO_CAPABILITIES = ctypes.c_char_p(bytes(24))
 
 
-def drop_capabilities(permitted: int = 0) -> None:
-    """All others, of this thread, for good."""
-    capabilities = (
-        ctypes.c_char_p(struct.pack("=6I", permitted, permitted, 0, 0, 0, 0))
-        if permitted
-        else NO_CAPABILITIES
-    )
+def drop_capabilities(mask: int = 0) -> None:
+    """Drops all but those in `mask`, for this thread and for good."""
+    capabilities = ctypes.c_char_p(struct.pack("=6I", mask, mask, 0, 0, 0, 0)) if mask else NO_CAPABILITIES
     check(capset(CAPABILITY_HEADER, capabilities), "capset")
 
 

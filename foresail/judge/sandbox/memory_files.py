@@ -43,6 +43,6 @@ def closing_all(descriptors: list[int]) -> Iterator[list[int]]:
 
 
 def collect(descriptor: int, max_bytes: int) -> bytes | None:
-    """What was written, or None when it is more than `most` bytes."""
+    """What was written, or None when it is more than `max_bytes`."""
     size = os.fstat(descriptor).st_size
     return None if size > max_bytes else os.pread(descriptor, size, 0)

@@ -15,6 +15,7 @@ from typing import Any
 from foresail.judge.sandbox import kernel, landlock, seccomp
 from foresail.judge.sandbox.limits import THREADS, plan_limits, set_fixed_limits
 from foresail.judge.sandbox.paths import DEVICES, NOBODY, UNUSED_USER, library_paths, toolchain_paths
+from foresail.judge.sandbox.protocol import BUILD
 
 INNER_ID = 1000  # the program's user and group as it sees them
 ALL_NAMESPACES = (
@@ -24,7 +25,6 @@ ALL_NAMESPACES = (
 NEW_ROOT = "/tmp"  # covered by a tmpfs in the new mount namespace; any existing folder would do
 # Landlock looks at the folders above a mount, not at the one it covers: programs may write below BOX.
 BOX, WORK = "/box", "/box/tmp"
-BUILD = "build"
 
 
 class Namespaces:

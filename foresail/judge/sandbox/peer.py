@@ -1,7 +1,7 @@
 """Two processes that call each other's functions with plain data: a test script and the program it tests.
 
 `Peer.ask` sends a request and, until its reply comes, answers the other side's requests (a test may pass a lambda
-to the program). What has no plain form stays where it is and travels as a number; see `Remote`.
+to the program). A value without a plain form stays in its process and is sent as a number; see `Remote`.
 
 The script's side trusts nothing that comes: a message that breaks the rules ends it, as `lost` does, rather than
 raise what a test might catch.
@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from foresail.judge.sandbox.frames import MAX_FRAME_BYTES, read_exactly, write_frame
 from foresail.judge.sandbox.remote import OPERATIONS, Remote, claims_of, make_remote, remote_object
 from foresail.judge.wire import ValueDecoder, ValueEncoder, WireError, refuse_wildcard, set_fields
-
-MAX_FRAME_BYTES = 32 << 20
-
 
 # A test that passes one of these to a program would let it reach into the test.
 NOT_LENT = (
@@ -195,10 +192,8 @@ class Peer:
         body = json.dumps(message, separators=(",", ":")).encode()
         if len(body) > MAX_FRAME_BYTES:
             body = json.dumps({"raised": "MemoryError", "message": "a value too large to send"}).encode()
-        view = memoryview(len(body).to_bytes(4, "big") + body)
         try:
-            while view:
-                view = view[os.write(self.channel, view) :]
+            write_frame(self.channel, body)
         except OSError:
             self.lost("the program ended during a call")
 
@@ -215,17 +210,13 @@ class Peer:
         return message
 
     def read(self, length: int) -> bytes:
-        parts = []
-        while length:
-            try:
-                part = os.read(self.channel, min(length, 1 << 20))
-            except OSError:
-                part = b""
-            if not part:
-                self.lost("the program ended during a call")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+        try:
+            part = read_exactly(self.channel, length)
+        except OSError:
+            part = None
+        if part is None:
+            self.lost("the program ended during a call")
+        return part
 
 
 def after_call(value: Any) -> Any:
@@ -234,7 +225,7 @@ def after_call(value: Any) -> Any:
 
 
 def is_changed(mine: Any, theirs: Any) -> bool:
-    """Whether an argument came back as another value; of objects nobody knows."""
+    """Whether an argument came back as another value; an object always counts as changed."""
     if type(mine) is not type(theirs) or mine is None or callable(mine):
         return False
     if isinstance(mine, list | dict | set | bytearray):

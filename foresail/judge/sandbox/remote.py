@@ -1,14 +1,15 @@
 """An object of the other process, as a test sees it: a value that stays what it was when it was first looked at.
 
-What a program returns is to be judged, not to judge. So a test asks each question once, and what follows from an
-answer is not asked: an object that iterates over two items has two, `x[1]` is the second of them, and it is true. A
-program whose `__len__` says five and whose `__iter__` gives nothing has said something else than any list could.
+A program must not pass by objects that answer what the test hopes for. So a test asks each question once, and
+answers that follow from it are not asked for: an object that iterates over two items has length two, `x[1]` is the
+second item, and it is true. A program whose `__len__` says five while `__iter__` gives nothing contradicts itself.
 
     r = f(3); len(r); r[0]; sorted(r)          one question: the list of its items
 
-Equality and `in` are never asked: two are equal when they are the same object there. And what a function returned
+Equality and `in` are never asked for: two are equal when they are the same object there. What a function returned
 has no methods, or `f(x).startswith("ab")` would be the program's own verdict. Instances that a test makes itself,
-`Stack().push(1)`, have them, and may change with every call; between two calls their answers must fit together.
+`Stack().push(1)`, have methods, and may change with every call; between two calls their answers must not contradict
+each other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def claims_of(value: Any) -> str:
-    """claims_of([]) -> "__len__ __iter__ …": the writer's word, of which the reader makes one class."""
+    """claims_of([]) -> "__len__ __iter__ …", from which the other side makes a class of stand-ins."""
     members: dict[str, Any] = {}
     for base in reversed(type(value).__mro__):  # not by `getattr`, which finds what the type's own type has
         members |= {name: base.__dict__[name] for name in CLAIMS if name in base.__dict__}
@@ -132,7 +133,7 @@ class RemoteObject:
         """A list, or a dict where it has keys."""
         if "keys" in self.claims and "__getitem__" in self.claims:
             items = self.ask_once("dict", dict)
-        elif self.has_methods and "__next__" in self.claims:  # whoever reads an iterator changes it
+        elif self.has_methods and "__next__" in self.claims:  # reading an iterator changes it
             self.forget()
             return self.ask_once("list", list)
         else:
@@ -154,7 +155,7 @@ class RemoteObject:
                 self.peer.lost(f"the program gave an object that has another item at {key} than in its order")
 
     def is_at(self, items: list[Any], place: int, value: Any) -> bool:
-        """Compared as it is written: a NaN is itself."""
+        """Compares the encoded values, so that a NaN equals itself."""
         there = items[place : place + 1 or None]
         return bool(there) and self.peer.encode(there[0]) == self.peer.encode(value)
 
@@ -246,6 +247,6 @@ def remote_class(claims: frozenset[str], has_methods: bool) -> type[Remote]:
 
 
 def make_remote(peer: PeerChannel, number: int, has_methods: bool, claims: Any) -> Remote:
-    """`claims` comes from the other side: names that nobody knows are left out."""
+    """`claims` comes from the other side: unknown names are left out."""
     named = frozenset(claims.split() if isinstance(claims, str) else ()) & frozenset(CLAIMS)
     return remote_class(named, has_methods)(RemoteObject(peer, number, named, has_methods))

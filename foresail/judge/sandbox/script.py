@@ -1,8 +1,8 @@
 """The process that runs a trusted test script. It never runs model code.
 
-The script's entry point stands for a call into the other process. The verdict is how this process ends: 0 only
-after the script's last line. An exception of the program's, unless the text expects it, ends the process where it
-stands: raised inside a test, it could be caught.
+The script's entry point is a call into the other process. The exit status is the verdict: 0 only after the script's
+last line. An exception of the program's ends this process at once, unless the text expects it: raised inside the
+test, it could be caught.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         exec(code, namespace)
     except SystemExit as error:
         return PASSED if error.code in (None, 0) else say(FAILED, f"the script exits with {error.code}")
-    except ImportError as error:  # the program's own would have ended us before
+    except ImportError as error:  # one of the program's would have ended this process before
         return say(BAD_SCRIPT, f"the test imports what is not here: {error}")
     except BaseException as error:
         return say(FAILED, describe_failure(error, script))
@@ -66,7 +66,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
 
 
 def end(status: int, why: str) -> NoReturn:
-    """A script may catch anything, so it is not told: it ends."""
+    """Ends the process at once: an exception might be caught by the script."""
     os._exit(say(status, why))
 
 
@@ -129,7 +129,7 @@ def import_names(sources: NameSources) -> dict[str, Any]:
 
 
 def borrow(peer: Peer, sources: NameSources, text: Text) -> dict[str, Any]:
-    """The entry point, from the program. Nothing else that the program says it has is taken."""
+    """The entry point, from the program. Other names that the program offers are ignored."""
     borrowed = sources.borrowed
     answer = peer.ask({"do": "names", "names": sorted(borrowed), "classes": sorted(sources.defined)})
     lent_by_name, theirs = answer if type(answer) is list and len(answer) == 2 else (None, None)

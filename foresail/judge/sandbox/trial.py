@@ -1,7 +1,7 @@
 """One test of one program: starts the processes, reads what they left, and decides. All of it in the judge.
 
-The program's process is given code and input. Expected outputs stay here, or go to a process that runs only the
-test's own code.
+The program's process gets code and input. Expected outputs stay here, or go to a process that runs only the test's
+own code.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def run_test(worker: JudgeWorker, *, program: Runnable, test: Test, limits: Limi
 
 
 def run_stdin(worker: JudgeWorker, program: Runnable, test: StdinTest, limits: Limits) -> Verdict:
-    with holding(to_bytes(test.input)) as (given,), collecting(2) as (out, errors):
-        descriptors = (program.descriptor, given, out, errors)
+    with holding(to_bytes(test.input)) as (input_file,), collecting(2) as (out, errors):
+        descriptors = (program.descriptor, input_file, out, errors)
         spawn = Spawn(role=program.role, limits=limits, descriptors=descriptors, compiled=program.compiled)
         (ended,) = worker.run(spawn)
         printed = collect(out, limits.output_bytes)
@@ -92,8 +92,8 @@ def run_call(worker: JudgeWorker, program: Runnable, test: CallTest, limits: Lim
         request = {"function": test.function, "with": encode([list(test.arguments), test.keywords])}
     except WireError as error:
         return Verdict(status="ungradable", score=0.0, detail=f"the test holds {error}")
-    with holding(json.dumps(request).encode()) as (given,), collecting(2) as (errors, answer):
-        descriptors = (program.descriptor, given, DEV_NULL, errors, answer)
+    with holding(json.dumps(request).encode()) as (request_file,), collecting(2) as (errors, answer):
+        descriptors = (program.descriptor, request_file, DEV_NULL, errors, answer)
         (ended,) = worker.run(
             Spawn(role="call", limits=limits, descriptors=descriptors, compiled=program.compiled)
         )
@@ -160,7 +160,7 @@ def find_fault(ended: ExitReport, errors: int, limits: Limits) -> str | None:
 
 
 def read_text(descriptor: int) -> str:
-    """The end of what was written: an error's last words are the telling ones."""
+    """The end of what was written, where an error's message stands."""
     size = os.fstat(descriptor).st_size
     return os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").strip()
 

@@ -59,7 +59,7 @@ class Spawn:
         limits = self.limits
         files = 0 if self.role == "binary" else limits.file_mb << 20
         derived = {
-            "idle_seconds": limits.most_idle,
+            "idle_seconds": limits.max_idle_seconds,
             "wall_seconds": limits.wall_seconds,
             "largest_file": max(files, limits.output_bytes + 1),
             "call_seconds": self.call_seconds,
@@ -69,7 +69,7 @@ class Spawn:
 
 
 class ExitReport(NamedTuple):
-    """How a process ended, by the word of the process that waited for it."""
+    """How a process ended, as the zygote that waited for it reports."""
 
     status: int  # as from wait(2)
     timed_out: bool
@@ -83,7 +83,7 @@ class ExitReport(NamedTuple):
 
 
 def interpreter() -> str:
-    """The one below a virtual environment: what is installed there is no business of a program's."""
+    """The interpreter below a virtual environment: programs must not import what is installed there."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -171,7 +171,7 @@ class JudgeWorker:
             raise WorkerDied(f"the sandbox is gone: {error}") from None
 
     def end(self, seconds: float) -> ExitReport:
-        """How a session's process ended, which has been told to."""
+        """How a session's process ended, after it was ordered to end."""
         (ended,) = self.wait(1, seconds)
         return ended
 

@@ -52,12 +52,12 @@ PRELOADED = (
 
 
 class Confinement(Protocol):
-    """How a level of isolation goes about it. `Namespaces` is the one to read first."""
+    """What every level of isolation does. Read `Namespaces` first."""
 
     def __init__(self, packages: tuple[str, ...]) -> None: ...
 
     def start(self) -> str:
-        """Once, in the zygote: all that can be done beforehand. Says what protects us."""
+        """Once, in the zygote: all that can be done beforehand. Returns the isolation in words."""
 
     def prepare(self, order: Order) -> None:
         """Before the forks of one order."""
@@ -126,7 +126,7 @@ class Zygote:
     # Starting.
 
     def spawn(self, order: Order, descriptors: list[int]) -> list[Child]:
-        """Two of one order talk to each other: each gets an end of a channel that nobody else holds."""
+        """Forks a process for each job. Two jobs of one order get the two ends of a channel of their own."""
         self.confinement.prepare(order)
         ends = [end.detach() for end in socket.socketpair()] if len(order) == 2 else []
         children = []
@@ -145,10 +145,10 @@ class Zygote:
         return children
 
     def become(self, at: int, job: dict[str, Any], descriptors: list[int]) -> None:
-        """The child's whole life; it never returns into the zygote's loop.
+        """What the child does; it exits here and never returns into the zygote's loop.
 
-        Word that it is ready goes out before the program runs, on a pipe that is closed by then: a program
-        cannot pass its own failure off as the sandbox's.
+        It reports that it is ready before the program runs, and closes that pipe. So a program cannot make its own
+        failure look like the sandbox's.
         """
         try:
             pid_in_proc = 0 if self.proc is None else int(os.readlink("self", dir_fd=self.proc))
@@ -178,7 +178,7 @@ class Zygote:
         while last.status is None:
             if _signal.sigtimedwait(self.signals, watch.due) and self.judge_is_gone():
                 self.confinement.stop()
-                os._exit(0)  # the children go with us
+                os._exit(0)  # the children die with this process
             self.reap(children, os.WNOHANG)
             self.listen(children)
             watch.look()
@@ -200,7 +200,7 @@ class Zygote:
             self.listen(children)
 
     def listen(self, children: list[Child]) -> None:
-        """To children that are ready, or say why they cannot be."""
+        """Reads which children are ready, or why one cannot be."""
         try:
             said = os.read(self.ready_in, 1 << 12)
         except BlockingIOError:
@@ -244,11 +244,11 @@ def preload(packages: tuple[str, ...]) -> None:
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     random.seed(0)  # so that a verdict can be had again
     for name in [name for name in sys.modules if name.startswith("foresail")]:
-        del sys.modules[name]  # a program shall not find us by name
+        del sys.modules[name]  # a program must not find this package by name
 
 
 def open_proc() -> int | None:
-    """/proc as it is before the confinement, whose root has none: shows which of our children want a processor."""
+    """/proc of the host, opened before the confinement hides it: shows which children want a processor."""
     try:
         return kernel.lift(os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:
@@ -256,7 +256,7 @@ def open_proc() -> int | None:
 
 
 def main(descriptor: int, level: str, packages: tuple[str, ...]) -> None:
-    """Confines itself, says how, and goes to work."""
+    """Confines itself, reports how, and carries out orders."""
     link = socket.socket(fileno=kernel.lift(descriptor))
     proc = open_proc()
     confinement = LEVELS[level](packages)

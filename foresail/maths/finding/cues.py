@@ -9,7 +9,7 @@ from foresail.maths.finding.phrases import ANSWER
 from foresail.maths.lexicon.table import first_words, spaced, unspaced, words_for
 
 _MODIFIER = rf"(?:\s+(?:{spaced('final')}))|{unspaced('final')}"
-_LINK = rf"(?:{spaced('announces')}|{spaced('is')})(?!\w)|[:：=|→]|->|{unspaced('announces', 'is')}"
+_LINK = rf"(?:{spaced('announces', 'is')})(?!\w)|[:：=|→]|->|{unspaced('announces', 'is')}"
 CUE = re.compile(
     rf"(?:{ANSWER}|(?:^|(?<=\n))[>*_ ]*A(?=[*_ ]*[:：]))"
     rf"(?:\s*\([^()\n]{{0,30}}\))?[*_]*+(?:{_MODIFIER})?[*_ \t]*+(?:{_LINK})[*_]*+"

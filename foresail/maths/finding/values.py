@@ -26,8 +26,8 @@ from foresail.maths.notation.nouns import OPERATORS
 from foresail.maths.notation.number_words import NUMBER_WORDS
 from foresail.maths.notation.tree import EMPTY, INFINITY
 
-NEAR = 20  # characters before a value in which a preposition stands
-LONG_SENTENCE = 500  # of which only the end is looked at
+TIME_CHARS = 20  # characters before a value in which a preposition stands
+SENTENCE_CHARS = 500  # of which only the end is looked at
 
 _SIGNS = r"(?:[-−]\s?)?(?:[$€£¥₹]\s?)?(?<![A-Za-z0-9.^{_])"
 _AFTER_DIGITS = r"(?:\s*/\s*\d+)?(?:\s?\\?%|\s?(?:percent|pct)\b)?"
@@ -86,7 +86,7 @@ _ALTERNATIVE = WordPattern(OR, words_for("or"))
 _WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
 _TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
 # Words beside a value that make another one of it: "twice 7", "7 below zero".
-BEFORE = 60  # characters before a value that are looked at
+BEFORE_CHARS = 60  # characters before a value that are looked at
 _FILLERS = frozenset("of the a an to by than as raised".split())
 # Said of a value only with "of" or "to" in between: a square may be the thing that is asked for.
 _OF = frozenset("square cube power sum product difference quotient all none".split())
@@ -175,7 +175,7 @@ def stated_values(sentence: str) -> tuple[str, ...]:
 
     All its values count, whatever stands between them, up to a reason that is given for them.
     """
-    sentence = without_lead(sentence[:LONG_SENTENCE])
+    sentence = without_lead(sentence[:SENTENCE_CHARS])
     if aside := _ASIDE.fullmatch(sentence):  # 42 (20 + 22), which is no product
         return tuple(dict.fromkeys((aside[1], *stated_values(aside[2]))))
     if "{" in sentence:
@@ -195,13 +195,13 @@ def stated_values(sentence: str) -> tuple[str, ...]:
 
 def _tells_time(sentence: str, value: Value) -> bool:
     """Whether a value only says when: the 12 of "220 $ à payer d'ici 12 mois"."""
-    before = sentence[max(0, value.start - NEAR) : value.start]
+    before = sentence[max(0, value.start - TIME_CHARS) : value.start]
     return _WITHIN.search(before) is not None and _TIME.match(sentence, value.end) is not None
 
 
 def ending_values(sentence: str) -> tuple[str, ...]:
     """What a sentence ends on: ("The volume of $ABC$ is 120") -> 120; ("It is $42$ or $43$.") -> $42$, $43$."""
-    sentence = without_lead(sentence[-LONG_SENTENCE:])
+    sentence = without_lead(sentence[-SENTENCE_CHARS:])
     if "{" in sentence:
         sentence = _COMMA_GROUP.sub(",", sentence)
     if is_one_formula(sentence):
@@ -251,7 +251,7 @@ def formulas(text: str) -> int:
 
 def is_governed(text: str, start: int, end: int) -> bool:
     """Whether words beside the value there make another one of it: "minus 7", "the cube of 7", "7 squared"."""
-    before = text[max(0, start - BEFORE) : start]
+    before = text[max(0, start - BEFORE_CHARS) : start]
     if _ALL_BUT.search(before) or _governs(*_word_before(text, start, _FILLERS)):
         return True
     after = _NEXT_WORDS.match(text, end)
@@ -267,14 +267,9 @@ def is_about_another(text: str, cue: int) -> bool:
     return word in ("not", "wrong", "incorrect") or _governs(word, skipped)
 
 
-def governing_word(clause: str) -> tuple[str, list[str]]:
-    """The word before a value that may govern it, and the fillers after it: "half of the" -> half, [the, of]."""
-    return _word_before(clause, len(clause), _FILLERS)
-
-
 def _word_before(text: str, place: int, fillers: frozenset[str]) -> tuple[str, list[str]]:
     """The last word of the clause before a place that is no filler, and the fillers after it."""
-    clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE) : place])
+    clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE_CHARS) : place])
     words = [word.lower() for word in _ENGLISH_WORD.findall(clause[0] if clause else "")]
     skipped = []
     while words and words[-1] in fillers:

@@ -90,22 +90,22 @@ def same_container(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     mine, theirs = candidate.head, gold.head
     if mine not in CONTAINERS or theirs not in CONTAINERS:
         return _same_single(work, candidate, gold)
-    given_items, gold_items = (spelled_out(_flatten(side), work.budget) for side in (candidate, gold))
-    if max(len(given_items), len(gold_items)) > MAX_ITEMS:
+    candidate_items, gold_items = (spelled_out(_flatten(side), work.budget) for side in (candidate, gold))
+    if max(len(candidate_items), len(gold_items)) > MAX_ITEMS:
         return candidate == gold
     if mine in _UNORDERED and theirs in _UNORDERED:
-        return _same_collection(work, given_items, gold_items)
+        return _same_collection(work, candidate_items, gold_items)
     if "braces" in (mine, theirs) or "list" in (mine, theirs):
-        if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(given_items) == 2):
+        if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(candidate_items) == 2):
             return False
-        return _same_sequence(work, _in_order(given_items), _in_order(gold_items))
+        return _same_sequence(work, _in_order(candidate_items), _in_order(gold_items))
     if mine in _INTERVALS and theirs in _INTERVALS:
-        pair = len(given_items) == 2 and len(gold_items) == 2
+        pair = len(candidate_items) == 2 and len(gold_items) == 2
         if pair and mine == theirs and (mine != "()" or any(INFINITY in walk(item) for item in gold_items)):
-            return all(_same_end(work, *ends) for ends in zip(given_items, gold_items, strict=True))
-        return (mine == theirs or not pair) and _same_sequence(work, given_items, gold_items)
-    if len(given_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
-        return _same_collection(work, given_items, gold_items)
+            return all(_same_end(work, *ends) for ends in zip(candidate_items, gold_items, strict=True))
+        return (mine == theirs or not pair) and _same_sequence(work, candidate_items, gold_items)
+    if len(candidate_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
+        return _same_collection(work, candidate_items, gold_items)
     return False
 
 
@@ -146,10 +146,10 @@ def _same_collection(work: ComparisonWork, candidate: tuple[Node, ...], gold: tu
     if all(is_inequality(item) for item in candidate) and all(is_inequality(item) for item in gold):
         return same_elements(work, candidate, gold)
     candidate, gold = _values(candidate), _values(gold)
-    exact_given = {work.facts(item).exact for item in candidate}
+    exact_candidate = {work.facts(item).exact for item in candidate}
     exact_gold = {work.facts(item).exact for item in gold}
-    if None not in exact_given and None not in exact_gold and not _has_decoration(candidate + gold):
-        return exact_given == exact_gold
+    if None not in exact_candidate and None not in exact_gold and not _has_decoration(candidate + gold):
+        return exact_candidate == exact_gold
     return same_elements(work, candidate, gold)
 
 

@@ -183,7 +183,7 @@ def _permutations(n: Fraction, k: Fraction) -> Fraction | None:
 
 
 def _of_integers(function: Callable[..., int], max_values: int) -> Callable[..., Fraction | None]:
-    """The function of up to `most` integers; None for fractions."""
+    """The function of up to `max_values` integers; None for fractions."""
 
     def value(*values: Fraction) -> Fraction | None:
         if len(values) > max_values or any(v.denominator != 1 for v in values):

@@ -228,10 +228,10 @@ def _rounds_to(
         return WRITTEN_OUT % other.exact.denominator != 0 and abs(candidate - other.exact) < unit
     if other.value is None or not other.value.is_real:
         return False
-    given_fine, unit_fine = (
+    candidate_fine, unit_fine = (
         other.value.fine.context.mpf(value.numerator) / value.denominator for value in (candidate, unit)
     )
-    return bool(abs(other.value.fine - given_fine) < unit_fine)
+    return bool(abs(other.value.fine - candidate_fine) < unit_fine)
 
 
 def _magnitude(value: Fraction) -> int:

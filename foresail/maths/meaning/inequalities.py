@@ -41,7 +41,7 @@ _OVER = {("+", "<"), ("+", "<="), ("-", ">"), ("-", ">=")}  # true of every numb
 
 
 def solution_set(chain: Node, budget: Budget) -> RealSet | None:
-    """Where every link of the chain holds, in its only unknown; None where that cannot be told."""
+    """Where every link of the chain holds, in its only unknown; None where that is not known."""
     sides, signs = chain.args[::2], chain.args[1::2]
     if not set(signs) <= _ALLOWED.keys():
         return None

@@ -35,7 +35,7 @@ _CORNERS = frozenset(["sqrt", "root", "arcsin", "arccos", "arctan", "arccot", "a
 
 
 class Points:
-    """Points that are made when first asked for, and kept to be used again."""
+    """Points that are drawn when they are first needed, and stored for the next loop over them."""
 
     def __init__(self, source: Iterator[Point]) -> None:
         self.drawn: list[Point] = []

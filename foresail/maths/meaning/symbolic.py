@@ -1,10 +1,9 @@
 """The worker behind `sympy_process.py`: trees in; `same`, `different`, `unknown` or `timeout` and its calls out.
 
 It imports sympy and fills its tables once, then answers each question in a fork of that state. So a question
-costs the same number of calls whatever was asked before, and calls are what is counted: unlike seconds they are
-the same on an idle, a busy and a slow machine. Counting doubles the time of a question; the filled tables make
-up for it. CPU seconds end what makes few calls and computes long in each; they are set so far beyond what the
-calls take that they decide nothing else.
+costs the same number of calls whatever was asked before. Calls are limited rather than seconds, for they are the
+same on an idle, a busy and a slow machine. Counting doubles the time of a question; the filled tables make up for
+it. A limit of CPU seconds, far above what the calls take, ends questions that make few but very long calls.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def check_table(
 
 
 def huge_numbers(value: Any, key: str = "") -> Iterator[str]:
-    """Mistakes of whole numbers that no count comes near, and that neither torch nor a float could hold."""
+    """Mistakes of whole numbers beyond 64 bits, which neither TOML nor torch can hold."""
     if isinstance(value, dict):
         for name, entry in value.items():
             yield from huge_numbers(entry, f"{key}.{name}" if key else name)
@@ -130,7 +130,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def without(table: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> dict[str, Any]:
-    """What is left, to be checked as well, when unknown keys and tables they leave empty are taken out."""
+    """The table without unknown keys, and without tables that are empty then."""
     left = {}
     for name, value in table.items():
         if isinstance(value, dict) and value:
@@ -143,7 +143,7 @@ def without(table: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> 
 
 
 def misplaced(key: str, known: Mapping[str, Any]) -> str | None:
-    """What is wrong with a key below one that takes a value."""
+    """A message for a key below one that takes a value, such as steps.max."""
     names = key.split(".")
     above = (".".join(names[:depth]) for depth in range(1, len(names)))
     single = next((name for name in above if name in known and table_type(known[name]) is None), None)

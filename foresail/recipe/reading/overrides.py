@@ -2,8 +2,8 @@
 
     put(given, "run.seed", parse_value("1", find_field(["run", "seed"], Rl)), Rl)
 
-A value is what TOML would make of it, so that a line of a recipe and the same words on the command line are one.
-Beyond that a shell's users are spared the quotes around text, and `none` unsets a key.
+A value is read as TOML, so a line of a recipe means the same on the command line. Text needs no quotes there, and
+`none` unsets a key.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parse_value(text: str, field: FieldInfo | None) -> Any:
 
 
 def kind_of(value: Any) -> Kind | None:
-    """Of a value that TOML has; None: of one that no key takes, such as a date."""
+    """The kind of a TOML value; None for one that no key takes, such as a date."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -79,7 +79,7 @@ def with_newlines(text: str) -> str:
 def put(table: dict[str, Any], key: str, value: Any, kind: type[BaseModel]) -> None:
     """put({}, "run.seed", 1, Rl) makes {"run": {"seed": 1}}; "data#2.weight" means the second [[data]].
 
-    None takes a key out, so that it has its default; where it takes None itself, it is that.
+    None removes a key, so that it has its default; a key that takes None itself is set to None.
     """
     *steps, last = key.split(".")
     names = [step.partition("#")[0] for step in steps]
@@ -98,9 +98,9 @@ def put(table: dict[str, Any], key: str, value: Any, kind: type[BaseModel]) -> N
 
 
 def with_nones(table: dict[str, Any], kind: type[BaseModel], above: Sequence[str] = ()) -> dict[str, Any]:
-    """The text "none" as None, for a file has no other word for it: critic.clip = "none".
+    """The text "none" as None, since TOML has no null: critic.clip = "none".
 
-    Only of keys that may be none: where text is taken, too, of those that are something if nothing is said.
+    Only for keys that may be None; where a key takes text as well, only if its default is not None.
     """
     return {name: with_none(value, [*above, name], kind) for name, value in table.items()}
 

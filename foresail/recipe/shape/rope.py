@@ -40,21 +40,25 @@ class RopeScaling(BaseModel):
 
     type: RopeType = Field("llama3", description="transformers' rope_type")
     factor: float = Field(gt=0, description="how far long wavelengths are stretched")
-    original_context: int | None = Field(None, gt=0, description="context before; of llama3 and yarn")
-    low_freq_factor: float | None = Field(
-        None, description="llama3: below this many turns in the old context: stretched"
+    original_context: int | None = Field(
+        None, gt=0, description="llama3, yarn: context length before scaling"
     )
-    high_freq_factor: float | None = Field(None, description="llama3: above this many turns: kept")
+    low_freq_factor: float | None = Field(
+        None, description="llama3: wavelengths with fewer turns in the original context are stretched"
+    )
+    high_freq_factor: float | None = Field(None, description="llama3: wavelengths with more turns are kept")
     attention_factor: float | None = Field(
-        None, ge=0, description="yarn: on cosines and sines; default: 0.1 ln(factor) + 1"
+        None, ge=0, description="yarn: factor on cosines and sines; default: 0.1 ln(factor) + 1"
     )
     mscale: float | None = Field(
         None, description="yarn: with mscale_all_dim another default, the quotient of two such terms"
     )
     mscale_all_dim: float | None = Field(None, description="yarn: the lower of the two")
-    beta_fast: float | None = Field(None, ge=0, description="yarn: above this many turns: kept; default: 32")
+    beta_fast: float | None = Field(
+        None, ge=0, description="yarn: wavelengths with more turns are kept; default: 32"
+    )
     beta_slow: float | None = Field(
-        None, ge=0, description="yarn: below this many turns: stretched; default: 1"
+        None, ge=0, description="yarn: wavelengths with fewer turns are stretched; default: 1"
     )
     truncate: bool = Field(True, description="yarn: the ramp ends at whole dimensions")
 

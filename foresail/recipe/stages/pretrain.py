@@ -47,13 +47,14 @@ class Pretrain(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     mtp: parts.OptionalMtp = None
-    stages: Stages = Field(description="one after the other: tables [[stages]]")
+    stages: Stages = Field(description="training stages in order, tables [[stages]]")
     attention: Literal["document", "row"] = Field(
-        "document", description="document: a token sees its own document only; row: all before it in its row"
+        "document",
+        description="document: a token attends within its own document only; row: to all earlier tokens of its row",
     )
-    held_out: HeldOutCorpora = Field((), description="corpora kept from training, to measure the loss by")
+    held_out: HeldOutCorpora = Field((), description="held-out corpora, to measure the loss on")
     long_context: LongContext | None = Field(
-        None, description="needles in haystacks, asked while it trains; none: nothing is asked"
+        None, description="long-context tasks measured during training; none: not measured"
     )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end of stages only")
     micro_batch_tokens: parts.MicroBatchTokens = 16_384
@@ -79,7 +80,7 @@ class Pretrain(Stage):
         return self.mtp
 
     def behind(self, position: int) -> float:
-        """Share of the run's tokens that `position` of them are, 0 to 1."""
+        """`position` as a share of the run's tokens, 0 to 1."""
         return position / sum(span(stage).tokens for stage in self.stages)
 
     def stage_label(self, number: int) -> str:
@@ -121,7 +122,7 @@ class Pretrain(Stage):
         yield from weight_mistakes(stage.data)
 
     def source_mistakes(self) -> Iterator[str]:
-        """What is counted under one name is one corpus, with one limit."""
+        """A name must mean one corpus with one limit throughout."""
         known: dict[str, Corpus] = {}
         split: dict[str, int | None] = {}
         counted: dict[str, str] = {}
@@ -195,7 +196,7 @@ class Pretrain(Stage):
         yield from self.supply_warnings()
 
     def supply_warnings(self) -> Iterator[str]:
-        """Corpora that end before their share of the run is drawn; where all of a stage end, the run does."""
+        """Corpora that end before their share of the run is drawn; the run ends where all of a stage do."""
         warned: set[str] = set()
         manifests: dict[str, Manifest] = {}
         limits = {corpus.label: corpus for stage in self.stages for corpus in stage.data}
@@ -247,19 +248,19 @@ class Pretrain(Stage):
 
 
 def share_out(tokens: float, weights: Mapping[str, float], left: Mapping[str, float]) -> dict[str, float]:
-    """What is left of each after so many tokens were drawn by weight; where one ends the others go on.
+    """Tokens left of each corpus after so many were drawn by weight; when one ends, the others go on.
 
     share_out(10, {"a": 1, "b": 1}, {"a": 3, "b": 20}) -> {"a": 0, "b": 13}
     """
     after = dict(left)
     while live := [label for label in weights if after[label] > 0]:
         total = sum(weights[label] for label in live)
-        first = min(live, key=lambda label: after[label] / weights[label])  # the next to end
+        first = min(live, key=lambda label: after[label] / weights[label])  # the corpus that ends next
         drawn = min(tokens, after[first] / weights[first] * total)
         for label in live:
             after[label] -= drawn * weights[label] / total
         if drawn >= tokens:
             break
-        after[first] = 0.0  # whatever rounding says
+        after[first] = 0.0  # despite rounding
         tokens -= drawn
     return after

@@ -22,26 +22,26 @@ from foresail.recipe.tables.values import SourceName
 
 
 def whole(value: Any) -> Any:
-    """8e12 is a number of tokens as good as 8_000_000_000_000."""
+    """8e12 may be written for 8_000_000_000_000."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]
-MOST_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
+MAX_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
 
 
 class Corpus(Part):
     """Token shards to learn from, as `foresail data tokenize` makes them."""
 
     source: str = Field(description="folder of token shards")
-    name: SourceName | None = Field(
-        None, description="what its counts are called; default: the folder's name"
-    )
+    name: SourceName | None = Field(None, description="name in metrics; default: the folder's name")
     weight: float | None = Field(
-        None, gt=0, description="share of the rows, beside the other weights; default: by its tokens"
+        None, gt=0, description="sampling weight beside the other corpora; default: its number of tokens"
     )
     epochs: int | None = Field(
-        None, gt=0, description="at most so many passes over it in the whole run; then the others go on"
+        None,
+        gt=0,
+        description="passes over it in the whole run, at most; then only the other corpora are drawn from",
     )
 
     @property
@@ -53,9 +53,9 @@ class HeldOutCorpus(Part):
     """Token shards kept from training, to measure the loss by."""
 
     source: str = Field(description="folder of token shards")
-    name: SourceName | None = Field(None, description="what its curve is called; default: the folder's name")
+    name: SourceName | None = Field(None, description="name in metrics; default: the folder's name")
     tokens: Tokens = Field(
-        1_000_000, gt=0, description="at most so many of its tokens, of documents in a fixed random order"
+        1_000_000, gt=0, description="tokens to measure on, at most, of documents in a fixed random order"
     )
 
     @property
@@ -71,38 +71,44 @@ HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 class PretrainStage(Part):
     """So many tokens of a mixture, at one length; its rate begins where the stage before left it."""
 
-    name: str = Field("", description="what it is called in the log; default: its number")
+    name: str = Field("", description="name in the log; default: its number")
     data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")
-    tokens: Tokens = Field(gt=0, description="how long it lasts")
-    length: int = Field(4096, gt=1, description="tokens of a row, into which documents are packed")
+    tokens: Tokens = Field(gt=0, description="tokens of the stage")
+    length: int = Field(
+        4096, gt=1, description="sequence length: tokens of a row, into which documents are packed"
+    )
     long_share: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="share of the tokens that long documents have, 0.6 in Compass-v2; none: as they come",
+        description="share of the tokens from long documents, 0.6 in Compass-v2; none: as in the corpora",
     )
     long_from: int | None = Field(
         None, gt=0, description="documents with more tokens are long; default: the length of the stage before"
     )
     rope_theta: float | None = Field(
-        None, gt=0, description="base of the rotary wavelengths from here on (ABF); default: as it was"
+        None, gt=0, description="RoPE base from this stage on (ABF); default: unchanged"
     )
     batch_tokens: Tokens = Field(gt=0, description="tokens per update, in whole rows")
     batch_start_tokens: Tokens | None = Field(
-        None, gt=0, description="tokens of the first update, where the batch grows; default: one row"
+        None, gt=0, description="batch-size warm-up: tokens of the first update; default: one row"
     )
-    batch_warmup_tokens: Tokens = Field(0, ge=0, description="tokens over which the batch grows, evenly")
-    lr: float | None = Field(None, gt=0, description="learning rate at its height; default: optimizer.lr")
+    batch_warmup_tokens: Tokens = Field(
+        0, ge=0, description="batch-size warm-up: tokens over which the batch grows linearly"
+    )
+    lr: float | None = Field(None, gt=0, description="peak learning rate; default: optimizer.lr")
     warmup_tokens: Tokens = Field(
-        0, ge=0, description="tokens until that height, from the end of the stage before, or from 0"
+        0,
+        ge=0,
+        description="warm-up: tokens until the peak learning rate, from that of the stage before, or from 0",
     )
     decay: Literal["constant", "linear", "cosine", "sqrt"] = Field(
-        "constant", description="shape of the fall at its end; sqrt: 1 - sqrt, fast first"
+        "constant", description="learning-rate decay at the end of the stage; sqrt: 1 - sqrt, fast first"
     )
     decay_tokens: Tokens | None = Field(
-        None, gt=0, description="tokens of the fall; default: all after the warm-up"
+        None, gt=0, description="tokens of the decay; default: all after the warm-up"
     )
-    final_lr: float = Field(0.0, ge=0, description="learning rate that it falls to")
+    final_lr: float = Field(0.0, ge=0, description="learning rate at the end of the decay")
 
     @property
     def rows(self) -> int:
@@ -110,7 +116,7 @@ class PretrainStage(Part):
         return self.batch_tokens // self.length
 
     def mistakes(self, lr: float) -> Iterator[str]:
-        """With the rate that it has; the stage's place is put before each."""
+        """Mistakes of the stage at its rate; the caller puts the stage's place before each."""
         if not self.data:
             yield "data names no corpus; set it to a folder of token shards, or add a table [[stages.data]]"
         if self.batch_tokens < self.length:
@@ -124,9 +130,9 @@ class PretrainStage(Part):
                     "batch grows from the one to the other"
                 )
         growing = min(self.tokens, self.batch_warmup_tokens)
-        if self.rows and growing > MOST_GROWING * self.rows * self.length:
+        if self.rows and growing > MAX_GROWING * self.rows * self.length:
             yield (
-                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MOST_GROWING:,} updates of "
+                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MAX_GROWING:,} updates of "
                 f"{self.batch_tokens:,} tokens; lower it, or raise batch_tokens"
             )
         if self.decay == "constant":
@@ -186,5 +192,5 @@ def locate(stages: Sequence[PretrainStage], position: int) -> Where:
 
 
 def rate_of(stage: PretrainStage, lr: float) -> float:
-    """At its height; `lr` is the recipe's."""
+    """The learning rate at its height; `lr` is the recipe's."""
     return lr if stage.lr is None else stage.lr

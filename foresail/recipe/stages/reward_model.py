@@ -45,8 +45,10 @@ class RewardModel(Stage):
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="pairs per update")
     max_length: PairLength = 2048
-    margin: float = Field(1.0, ge=0, description="what the data's margins are multiplied by; 0: none count")
-    center: float = Field(0.0, ge=0, description="weight of what keeps scores about 0; 0.01 is usual")
+    margin: float = Field(1.0, ge=0, description="factor on the margins in the data; 0: ignore them")
+    center: float = Field(
+        0.0, ge=0, description="weight of the loss that centers scores around 0; 0.01 is usual"
+    )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)

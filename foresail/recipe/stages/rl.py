@@ -38,13 +38,15 @@ class Rl(RolloutStage):
 
     stage: Literal["rl"] = Field("rl", description="reinforcement learning")
     run: parts.Run = parts.Run(name="rl")
-    passes_per_step: int = Field(1, gt=0, description="times a step's updates go through its samples")
+    passes_per_step: int = Field(
+        1, gt=0, description="passes of a step's updates over its samples (PPO epochs)"
+    )
     advantage: parts.Advantage = parts.Advantage()
     credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: Loss = Loss()
     teacher: WeighedTeacher | None = Field(
-        None, description="a model to come close to beside the rewards; none: rewards alone"
+        None, description="a model to distill from beside the rewards; none: rewards only"
     )
 
     @property

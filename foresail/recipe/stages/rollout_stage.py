@@ -30,7 +30,7 @@ from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.backend import backend_mistakes, backend_refusals
 from foresail.recipe.tables.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
-from foresail.recipe.tables.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.tables.curriculum import changes, mix_in_words, stage_at
 from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.levels import level_refusals
 from foresail.recipe.tables.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
@@ -46,6 +46,7 @@ from foresail.recipe.tables.sources import (
     supply_warnings,
     weight_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 from foresail.recipe.tables.staleness import staleness_mistakes
 from foresail.recipe.tables.values import Mix
 
@@ -60,30 +61,34 @@ class RolloutStage(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     mtp: parts.OptionalMtp = None
-    data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
+    data: Sources = Field(description="training problems; [[data]] tables: a mixture")
     eval: HeldOuts = Field((), description="held-out problems")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
     show_samples: int = Field(
-        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
+        10, ge=0, description="steps between prints of two responses to the terminal; 0: never"
     )
     steps: int = Field(gt=0, description="rollout-and-update rounds")
     prompts_per_step: int = Field(64, gt=0, description="problems per step")
     samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
-    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
+    updates_per_step: int = Field(
+        1, gt=0, description="optimiser updates per step, on disjoint parts of its samples"
+    )
     max_prompt_tokens: int = Field(
-        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
+        1024, gt=0, description="longest prompt; longer ones are an error, unless data.too_long drops them"
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
     mix: Mix | None = Field(
-        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
+        None, description="sampling weights of difficulty levels 1 to 5; none: the data's own order"
     )
     curriculum: tuple[parts.CurriculumStage, ...] = Field(
-        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
+        (),
+        strict=False,
+        description="stages in order, tables [[curriculum]]; none: the same settings for all steps",
     )
     sampling: parts.Sampling = parts.Sampling()
     environment: Environment | None = Field(
-        None, description="what answers the model's turns; none: a problem is answered at once"
+        None, description="environment that answers the model's turns; none: one response per problem"
     )
     reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
@@ -112,12 +117,12 @@ class RolloutStage(Stage):
 
     @property
     def parts_per_pass(self) -> int:
-        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        """The disjoint parts of a step's samples, one update each: 16 updates in 4 passes have 4."""
         return self.updates_per_step // self.num_passes
 
     @property
     def critic_only_steps(self) -> int:
-        """First steps, in which the policy waits."""
+        """The first steps, in which only the critic learns."""
         return 0
 
     @property
@@ -151,7 +156,7 @@ class RolloutStage(Stage):
 
     @property
     def draws_stale_tokens(self) -> bool:
-        """Whether what is learned from may be of older weights."""
+        """Whether samples may come from older weights."""
         return self.dynamic_sampling.carry or self.rollout.staleness > 0
 
     @property
@@ -160,7 +165,7 @@ class RolloutStage(Stage):
         return self.rollout.workers if self.rollout.staleness and here else 0
 
     def for_followers(self) -> Self:
-        """Without rewards, which may be functions of the process that leads, or data."""
+        """Without rewards, which may be functions of the first process, and without data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
@@ -170,7 +175,7 @@ class RolloutStage(Stage):
             return
         own = list(self.model_copy(update={"curriculum": ()}).mistakes())
         yield from own
-        yield from length_mistakes(self.curriculum, self.steps)
+        yield from length_mistakes("curriculum", self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
                 "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "
@@ -274,7 +279,7 @@ class RolloutStage(Stage):
         return {"data": self.data, "eval": self.eval}
 
     def reward_functions(self) -> dict[str, Function]:
-        """Functions of one's own that the run asks, by the key that names them first."""
+        """The user's reward functions, by the first key that names each."""
         sources = {
             place: source for key, table in self.problem_tables.items() for place, source in named(key, table)
         }

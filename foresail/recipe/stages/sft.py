@@ -11,10 +11,8 @@ from foresail.recipe.estimates.batches import Batches, grouped, join_batches
 from foresail.recipe.stages.sft_stage import (
     Resample,
     SftStages,
-    length_mistakes,
     resample_mistakes,
     stage_changes,
-    stage_lengths,
 )
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
@@ -32,6 +30,7 @@ from foresail.recipe.tables.sources import (
     weight_mistakes,
     window_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 
 
 class Sft(Stage):
@@ -51,7 +50,7 @@ class Sft(Stage):
         "instruction+output or text; or tables [[data]], a mixture",
     )
     held_out: HeldOutChats = Field(
-        (), description="conversations of files of their own, to measure the loss by"
+        (), description="held-out conversations in files of their own, to measure the loss on"
     )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     steps: int = Field(gt=0, description="optimiser updates")
@@ -59,13 +58,16 @@ class Sft(Stage):
     max_length: int = Field(
         2048,
         gt=1,
-        description="tokens; longer conversations are an error, unless data.too_long says otherwise",
+        description="longest conversation, in tokens; longer ones are an error, unless data.too_long says "
+        "otherwise",
     )
     stages: SftStages = Field(
-        (), description="one after the other, tables [[stages]]; none: all steps are alike"
+        (), description="training stages in order, tables [[stages]]; none: the same settings for all steps"
     )
     neftune_alpha: float | None = Field(
-        None, gt=0, description="NEFTune: noise on embeddings while it trains, 5 to 15; none: no noise"
+        None,
+        gt=0,
+        description="NEFTune: scale of the noise on embeddings during training, 5 to 15; none: no noise",
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
@@ -108,7 +110,7 @@ class Sft(Stage):
 
     @property
     def measures(self) -> bool:
-        """Whether there is something to measure the loss by."""
+        """Whether some conversations are held out to measure the loss."""
         return bool(self.held_out) or any(source.held_out for phase in self.phases for source in phase.data)
 
     @property
@@ -122,9 +124,12 @@ class Sft(Stage):
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
         if self.stages:
-            told = [*length_mistakes(self.stages, self.steps), *resample_mistakes(self.stages)]
-            yield from told
-            if told:
+            mistakes = [
+                *length_mistakes("stages", self.stages, self.steps),
+                *resample_mistakes(self.stages),
+            ]
+            yield from mistakes
+            if mistakes:
                 return
             yield from self.stage_mistakes()
         elif not self.data:
@@ -151,7 +156,7 @@ class Sft(Stage):
             yield from (f"{place}: {mistake}" for mistake in weight_mistakes(phase.data))
 
     def held_out_mistakes(self) -> Iterator[str]:
-        """What is measured under one name is one set; what is kept from one stage is kept from all."""
+        """A name must mean one held-out set; conversations held out of one stage are held out of all."""
         names: dict[str, str] = {}
         amounts: dict[str, tuple[int | None, float]] = {}
         for source in (source for phase in self.phases for source in phase.data):

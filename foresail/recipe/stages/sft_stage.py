@@ -1,7 +1,4 @@
-"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it.
-
-stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
-"""
+"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it."""
 
 from __future__ import annotations
 
@@ -24,11 +21,12 @@ class Resample(Part):
     keep: float = Field(0.2, gt=0, le=1, description="share of each source's conversations that is kept")
     best: str = Field(
         "loss",
-        description="what is best: loss, the mean one of its tokens under the model as the stage begins; or a "
-        "column of the rows with numbers, such as quality",
+        description="what to rank by: loss, the mean over its tokens under the model at the start of the stage; "
+        "or a numeric column of the rows, such as quality",
     )
     best_is: Literal["min", "max"] | None = Field(
-        None, description="which value is best; default: of the loss the least, of a column the greatest"
+        None,
+        description="whether the smallest or the largest value is best; default: min for loss, max for a column",
     )
     weight: Weight = None
     epochs: Epochs = None
@@ -45,62 +43,43 @@ class Resample(Part):
 class SftStage(Part):
     """Some steps with data and settings of their own; what is unset is as in the rest of the recipe."""
 
-    name: str = Field("", description="what it is called in the log; default: its number")
-    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
+    name: str = Field("", description="name in the log; default: its number")
+    steps: int | None = Field(
+        None, gt=0, description="steps of this stage; default, for the last stage only: the rest of the run"
+    )
     data: Chats = Field(
         (), description="conversations; or tables [[stages.data]]; default: the recipe's data"
     )
     resample: Resample | None = Field(
-        None, description="the best of an earlier stage, drawn beside its data; none: nothing"
+        None,
+        description="the best conversations of an earlier stage, mixed into this one's data; none: nothing",
     )
     batch_size: int | None = Field(None, gt=0, description="conversations per update")
     max_length: int | None = Field(
         None, gt=1, description="tokens of the longest conversation, at most the recipe's max_length"
     )
-    lr: float | None = Field(None, gt=0, description="learning rate at its height; default: optimizer.lr")
-    warmup: int | None = Field(None, ge=0, description="updates of the stage until that height")
-    schedule: Literal["constant", "linear", "cosine"] | None = Field(
-        None, description="after the warm-up, over the updates of the stage"
+    lr: float | None = Field(None, gt=0, description="peak learning rate; default: optimizer.lr")
+    warmup: int | None = Field(
+        None, ge=0, description="warm-up: updates of the stage until the peak learning rate"
     )
-    final_share: float | None = Field(None, ge=0, le=1, description="share of `lr` left at its last update")
+    schedule: Literal["constant", "linear", "cosine"] | None = Field(
+        None, description="learning rate after the warm-up, over the updates of the stage"
+    )
+    final_share: float | None = Field(
+        None, ge=0, le=1, description="learning rate at the stage's last update, as a share of its `lr`"
+    )
 
 
-# TOML has lists only, and a recipe is frozen: hence Strict(False)
 SftStages = Tables[SftStage]
 
 
-def stage_lengths(stages: Sequence[SftStage], steps: int) -> list[int]:
-    """The last one lasts to the end of the run."""
-    before = [stage.steps or 0 for stage in stages[:-1]]
-    return [*before, steps - sum(before)]
-
-
 def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
+    """The recipe's keys with other values in this stage; `optimizer` is the recipe's."""
     settings = {name: getattr(stage, name) for name in SftStage.model_fields}
     set_ones = {name: value for name, value in settings.items() if value not in (None, ())}
     rates = {name: value for name, value in set_ones.items() if name in RATES}
     others = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
     return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **others}
-
-
-def length_mistakes(stages: Sequence[SftStage], steps: int) -> Iterator[str]:
-    """Stages fill the run exactly; only the last may leave its length open."""
-    *before, last = stages
-    if open_ones := [number for number, stage in enumerate(before, start=1) if stage.steps is None]:
-        yield f"stages#{open_ones[0]} has no steps, and only the last may leave them out; set its steps"
-        return
-    total = sum(stage.steps or 0 for stage in stages)
-    if last.steps is None and total >= steps:
-        yield (
-            f"the stages before the last take {total} of {steps} steps, which leaves it none; set steps = "
-            f"{total + 1} or more"
-        )
-    elif last.steps is not None and total != steps:
-        yield (
-            f"the stages have {total} steps in all and the run has {steps}; set steps = {total}, or leave steps "
-            "out of the last stage"
-        )
 
 
 def resample_mistakes(stages: Sequence[SftStage]) -> Iterator[str]:

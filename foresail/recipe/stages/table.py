@@ -1,7 +1,7 @@
 """The stages there are: for each the type of its recipe, the function that runs it, and a line about it.
 
-A new stage is a recipe type (`recipe/NAME.py`), a function (`train/NAME.py`) and a row here. Both are named as
-"module:name" and imported when they are needed, so that the command line answers at once.
+A new stage is a recipe type (`recipe/stages/NAME.py`), a function (`train/stages/NAME.py`) and a row here. Both are
+named as "module:name" and imported when they are needed, so that the command line answers at once.
 """
 
 from __future__ import annotations

@@ -28,14 +28,16 @@ class Teacher(Part):
         description="per token: reverse KL(student || teacher), forward KL, js (Jensen-Shannon), over the whole "
         "vocabulary; sampled: log teacher - log student of the sampled token, as an advantage",
     )
-    beta: float = Field(0.5, gt=0, lt=1, description="js: the teacher's share in what both are compared with")
+    beta: float = Field(
+        0.5, gt=0, lt=1, description="js: the teacher's weight in the mixture that both are compared with"
+    )
     temperature: float = Field(1.0, gt=0, description="both distributions are compared at this temperature")
 
 
 class WeighedTeacher(Teacher):
     """A teacher beside rewards."""
 
-    weight: float = Field(0.1, gt=0, description="of the divergence beside the policy's loss")
+    weight: float = Field(0.1, gt=0, description="weight of the divergence beside the policy loss")
 
 
 def teacher_mistakes(teacher: Teacher) -> Iterator[str]:

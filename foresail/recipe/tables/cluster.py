@@ -20,37 +20,39 @@ class Cluster(Part):
     context: int = Field(
         1,
         gt=0,
-        description="ranks that compute a micro-batch together, micro_batch_tokens of it each: for sequences too "
-        "long for one; it divides cluster.ranks",
+        description="context parallelism: ranks that split a micro-batch's sequences, micro_batch_tokens each; for "
+        "sequences too long for one rank; must divide cluster.ranks",
     )
     kind: Literal["local", "ray"] = Field(
         "local",
-        description="ray: rollout engines, graders where asked for, and all ranks but the first are actors of a "
-        "Ray cluster",
+        description="local: processes of this machine; ray: rollout workers, grader hosts and all ranks but the "
+        "first are Ray actors",
     )
     address: str | None = Field(
         None,
-        description="of a Ray cluster that runs, or auto; default: one of this machine, for this run alone",
+        description="address of a running Ray cluster, or auto; default: start one on this machine for this run",
     )
     placement: Literal["colocated", "separate"] = Field(
         "colocated",
-        description="colocated: engines on the trainer's host, in turns with it, on its weights in shared memory; "
-        "separate: on any host, with CPUs, GPUs and weights of their own",
+        description="colocated: engines on the trainer's host take turns with it and use its weights in shared "
+        "memory; separate: engines on any host, with CPUs, GPUs and weights of their own",
     )
     worker_cpus: float = Field(
-        1.0, gt=0, description="CPUs of each rollout worker that is placed separately, and of each rank"
+        1.0, gt=0, description="CPUs of each separately placed rollout worker, and of each rank"
     )
     worker_gpus: float | None = Field(
-        None, ge=0, description="GPUs of each such worker; default: 1 where the trainer has one, else 0"
+        None,
+        ge=0,
+        description="GPUs of each separately placed rollout worker; default: 1 if the trainer has one, else 0",
     )
     grader_hosts: int = Field(
-        0, ge=0, description="places on hosts of the Ray cluster that grade; 0: this host"
+        0, ge=0, description="Ray actors that grade, with grader_cpus processes each; 0: grade on this host"
     )
-    grader_cpus: int = Field(4, gt=0, description="CPUs of each, for as many grading processes")
+    grader_cpus: int = Field(4, gt=0, description="CPUs, and grading processes, of each grader host")
     transport: Literal["auto", "objects", "broadcast"] = Field(
         "auto",
-        description="of weights to engines that are placed separately: Ray's object store, or a broadcast of "
-        "torch.distributed (NCCL between GPUs, else gloo)",
+        description="how weights reach separately placed engines. objects: Ray's object store; broadcast: "
+        "torch.distributed (NCCL between GPUs, else gloo); auto: broadcast between GPUs, else objects",
     )
 
 

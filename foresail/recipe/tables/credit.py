@@ -34,51 +34,67 @@ class Credit(CheckedPart):
 
     kind: Literal["uniform", "pbsd", "opsd", "turn_rewards", "turn_gae"] = Field(
         "uniform",
-        description="uniform: all tokens alike; pbsd: turns by their evidence for the answer; opsd: "
-        "self-distillation, with what the model says of each token once it is told the answer; turn_rewards: with "
-        "rewards of single turns; turn_gae: a critic's estimate for each turn",
+        description="uniform: the same advantage for every token; pbsd: turns weighted by their evidence for the "
+        "answer; opsd: self-distillation, the teacher is the model with the answer in its prompt; "
+        "turn_rewards: adds the advantage of each turn's own reward; turn_gae: GAE over turns, with a "
+        "critic",
     )
-    level: Literal["turn", "token"] = Field("turn", description="pbsd: what evidence is gathered over")
+    level: Literal["turn", "token"] = Field("turn", description="pbsd: unit that evidence is summed over")
     form: Literal["weights", "raw", "additive"] = Field(
         "weights",
-        description="pbsd: weights from evidence as compared within the group; raw: from its sum as it is; "
-        "additive: added to the advantage",
+        description="pbsd: weights: weights from evidence normalised within the group; raw: weights from the plain "
+        "sum of evidence; additive: evidence is added to the advantage",
     )
     student: Literal["plain", "placebo", "contrastive", "mixed"] = Field(
         "plain",
-        description="pbsd: what the student is told: nothing; that there is an answer, without it; a wrong one; "
-        "mixed: a wrong one where the sample is right, else nothing",
+        description="pbsd: what the student's prompt says about the answer. plain: nothing; placebo: that there is "
+        "one, without it; contrastive: a wrong one; mixed: a wrong one where the sample is right, else "
+        "nothing",
     )
     hint: str = Field(
         "\n\n(The correct answer is {answer}.)",
-        description="pbsd, opsd: what the teacher is told behind the prompt; {answer} is the answer",
+        description="pbsd, opsd: text appended to the teacher's prompt; {answer} stands for the answer",
     )
-    withheld: str = Field("not shown here", description="student placebo: what stands in the answer's place")
+    withheld: str = Field("not shown here", description="student placebo: text put in the answer's place")
     strength: float = Field(
-        1.0, ge=0, le=1, description="pbsd: share of the credit that goes by evidence; 0: uniform"
+        1.0, ge=0, le=1, description="pbsd: share of the credit that follows the evidence; 0: uniform credit"
     )
-    warmup_steps: int = Field(0, ge=0, description="pbsd: steps until the full strength")
-    low: float = Field(0.25, ge=0.001, le=1, description="pbsd: least weight, before credit is conserved")
-    high: float = Field(4.0, ge=1, le=1000, description="pbsd: greatest weight, before credit is conserved")
-    temperature: float = Field(1.0, gt=0, description="pbsd: above 1, evidence makes less of a difference")
-    clamp: float = Field(5.0, gt=0, le=1000, description="pbsd, opsd: most that one token counts, in nats")
+    warmup_steps: int = Field(
+        0, ge=0, description="pbsd: steps over which strength rises to its full value, linearly"
+    )
+    low: float = Field(
+        0.25, ge=0.001, le=1, description="pbsd: smallest weight, before `conserve` rescales it"
+    )
+    high: float = Field(4.0, ge=1, le=1000, description="pbsd: largest weight, before `conserve` rescales it")
+    temperature: float = Field(
+        1.0, gt=0, description="pbsd: divides the evidence; above 1, weights are more equal"
+    )
+    clamp: float = Field(5.0, gt=0, le=1000, description="pbsd, opsd: largest evidence of one token, in nats")
     fade: bool = Field(
-        False, description="pbsd: evidence counts less behind turns that speak against the answer"
+        False, description="pbsd: evidence counts less after turns that speak against the answer"
     )
     answer: Literal["ignored", "counted"] = Field(
         "ignored",
-        description="pbsd: whether the final answer's tokens are evidence as well; counted: where choosing it is a "
-        "decision, best with fade",
+        description="pbsd: whether the tokens of the final answer count as evidence; counted: for tasks where "
+        "choosing the answer is a decision, best with fade",
     )
     min_snr: float = Field(
-        1.0, ge=0, description="pbsd: least signal against noise of a turn's evidence; below it is not used"
+        1.0, ge=0, description="pbsd: smallest signal-to-noise ratio of a turn; evidence below it is not used"
     )
-    min_tokens: int = Field(4, ge=1, description="pbsd: fewest tokens of a turn whose evidence is used")
+    min_tokens: int = Field(
+        4,
+        ge=1,
+        description="pbsd: smallest number of tokens of a turn; evidence of shorter turns is not used",
+    )
     conserve: bool = Field(
-        True, description="pbsd: a sample's tokens have the same credit in sum as uniform ones"
+        True,
+        description="pbsd: rescale weights so that a sample's credit has the same sum as with uniform credit",
     )
     additive_weight: float = Field(
-        0.1, gt=0, le=1, description="form additive: what a standard deviation of evidence adds"
+        0.1,
+        gt=0,
+        le=1,
+        description="form additive: added to the advantage per standard deviation of evidence",
     )
     distill_weight: float = Field(
         1.0, gt=0, description="opsd: weight of log teacher - log student beside the advantage"

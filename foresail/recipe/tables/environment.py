@@ -39,42 +39,47 @@ class Environment(Part):
 
     name: str | None = Field(
         None,
-        description="in the place of tools: multi-hop, an environment of one's own, file.py:Class, or one of an "
-        "OpenEnv server, openenv:http://host:8000",
+        description="instead of tools: multi-hop, your own environment (file.py:Class), or one of an OpenEnv "
+        "server (openenv:http://host:8000)",
     )
     program: str | Names | None = Field(
         None,
-        description="an agent that owns its loop, in the place of both: file.py:function, or a command as a list",
+        description="instead of tools and name: an agent with a loop of its own, file.py:function, or a command "
+        "as a list",
     )
     columns: Names = Field(
         (),
-        description="program: columns that it is shown beside the prompt, like repo or extra_info.index",
+        description="program: columns of a row that it gets besides the prompt, like repo or extra_info.index",
     )
     tools: Names = Field(
-        (), description="calculator, python, search, or functions of one's own, file.py:function"
+        (), description="calculator, python, search, or your own functions (file.py:function)"
     )
     tool_options: ToolOptions = Field(
-        (), description="tools that are classes of one's own: what they are made with, like Weather.unit=C"
+        (), description="constructor arguments of tools that are your own classes, like Weather.unit=C"
     )
     format: Literal["hermes", "tags"] = Field(
         "hermes",
-        description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
+        description="syntax of tool calls. hermes: JSON in <tool_call>, as in the chat template; tags: "
+        "<search>…</search>",
     )
     instructions: bool | None = Field(
         None,
-        description="end the system prompt with the tools and how to call them; default: unless the template does",
+        description="append the tools and how to call them to the system prompt; default: only if the chat "
+        "template does not",
     )
     corpus: str | None = Field(
         None,
-        description="what search looks through: JSONL rows of title and text, or the address of a search server",
+        description="corpus of the tool search: JSONL rows of title and text, or the address of a search server",
     )
-    max_turns: int = Field(8, gt=0, description="times the model may write in an episode")
+    max_turns: int = Field(8, gt=0, description="model turns per episode, at most")
     step_seconds: float = Field(
         60.0,
         gt=0,
-        description="longest a call may take; ten times that for a turn, then the episode has failed",
+        description="time limit of a call, in seconds; a turn has ten times as long, then the episode fails",
     )
-    max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+    max_result_chars: int = Field(
+        4000, gt=0, description="characters of a tool's result; the rest is cut off"
+    )
     search: SearchTool = SearchTool()
     python: PythonTool = PythonTool()
     mcp: tuple[McpServer, ...] = Field(

@@ -29,14 +29,17 @@ class LongContext(CheckedPart):
     )
     tasks: Annotated[tuple[LongTask, ...], Strict(False)] = Field(
         ("niah_single",),
-        description="niah_single, niah_multikey, niah_multivalue, niah_multiquery, vt, cwe, fwe, line_retrieval",
+        description="tasks: niah_single, niah_multikey, niah_multivalue, niah_multiquery, vt, cwe, fwe, "
+        "line_retrieval",
     )
-    depths: int = Field(5, gt=0, le=1000, description="places of the needle, from the beginning to the end")
-    per_cell: int = Field(2, gt=0, le=10_000, description="prompts for each task, length and depth")
+    depths: int = Field(
+        5, gt=0, le=1000, description="positions of the needle, from the start of the context to its end"
+    )
+    per_cell: int = Field(2, gt=0, le=10_000, description="prompts per task, length and depth")
     filler: str | None = Field(
-        None, description="JSONL or text file that needles are hidden in; default: made sentences"
+        None, description="JSONL or text file used as the haystack; default: generated sentences"
     )
-    every: int = Field(100, gt=0, description="steps between two measurements; the last step has one too")
+    every: int = Field(100, gt=0, description="steps between measurements; the last step is measured, too")
 
     def is_due(self, step: int, last: int) -> bool:
         return step % self.every == 0 or step == last

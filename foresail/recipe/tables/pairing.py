@@ -18,9 +18,11 @@ class Pairing(Part):
         description="rank: the best against the worst by reward; rule: the best-rewarded right answer against the "
         "best-rewarded wrong one; auto: rule where a grader says what is right, else rank",
     )
-    most: int = Field(1, gt=0, description="pairs of a prompt: then the second best of both sides, and so on")
+    most: int = Field(
+        1, gt=0, description="pairs per prompt; after the best of both sides come the second best, and so on"
+    )
     missing_eos_penalty: float = Field(
-        0.0, ge=0, description="taken from the reward of a response that was cut at the limit"
+        0.0, ge=0, description="subtracted from the reward of a response that was cut at the token limit"
     )
 
 
@@ -28,10 +30,10 @@ class OnlineReference(Part):
     """The model that pairs are compared with."""
 
     path: CheckpointPath | None = Field(
-        None, description="its checkpoint; default: the model that the run starts from"
+        None, description="checkpoint of the reference model; default: the starting model"
     )
     renew_every: int = Field(
-        0, ge=0, description="steps after which the policy as it is then becomes the reference; 0: never"
+        0, ge=0, description="steps after which the current policy becomes the reference; 0: never"
     )
 
     @property

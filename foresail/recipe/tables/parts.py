@@ -67,9 +67,9 @@ class Run(Part):
 
     name: Name = Field("run", description="folder name under `root`")
     root: str = Field("runs", description="folder that holds runs")
-    seed: int = Field(0, ge=0, description="one number from which all randomness follows")
+    seed: int = Field(0, ge=0, description="seed of all randomness")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")
-    deterministic: bool = Field(False, description="two runs on one machine are equal bit for bit; slower")
+    deterministic: bool = Field(False, description="make two runs on one machine equal bit for bit; slower")
     wandb: str | None = Field(None, description="Weights & Biases project to log to as well")
 
     @property
@@ -82,24 +82,24 @@ class Model(Part):
 
     path: CheckpointPath | None = Field(
         None,
-        description="Hugging Face directory to start from, a run's folder: its best or newest checkpoint, or "
-        "OWNER/NAME on the hub",
+        description="checkpoint to start from: a Hugging Face directory, a run's folder (its best or newest "
+        "checkpoint), or OWNER/NAME on the hub",
     )
-    shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
+    shape: ModelShape | None = Field(None, description="train a model of this shape from scratch")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
         None,
-        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid "
-        "(ChatML), hybrid-short (tokenizers made here); default: the tokenizer's",
+        description="file with a Jinja chat template, or a built-in one with a switch for thinking: hybrid "
+        "(ChatML), hybrid-short (tokenizers made by Foresail); default: the tokenizer's",
     )
     template_options: Options = Field(
-        (), description='what the chat template is told besides, like ["enable_thinking=false"]'
+        (), description='further arguments of the chat template, like ["enable_thinking=false"]'
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="auto: bfloat16 on CUDA; float16 rounds eight times finer, within a smaller range"
     )
     mtp_layers: int | None = Field(
-        None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
+        None, ge=0, description="number of the checkpoint's MTP layers to load; none: all"
     )
 
     def template_arguments(self, day: str = "") -> dict[str, Any]:
@@ -116,27 +116,28 @@ class Model(Part):
 class Lora(Part):
     """Low-rank pairs beside frozen matrices: they alone learn, and are merged in what is saved."""
 
-    rank: int = Field(16, gt=0, description="inner width of a pair")
-    alpha: float = Field(32.0, gt=0, description="a pair's product counts alpha / rank times")
+    rank: int = Field(16, gt=0, description="rank of the adapters")
+    alpha: float = Field(32.0, gt=0, description="an adapter's output is multiplied by alpha / rank")
     targets: Targets = Field(
-        ("attention", "mlp"), description="attention, mlp, or some of q, k, v, o, gate, up, down"
+        ("attention", "mlp"),
+        description="matrices with adapters: attention, mlp, or some of q, k, v, o, gate, up, down",
     )
 
 
 class Mtp(Part):
     """Multi-token prediction: layers behind the model that predict further tokens, for drafts in rollouts."""
 
-    weight: float = Field(0.3, ge=0, description="of the mean loss of the MTP layers beside the main loss")
-    final_weight: float | None = Field(None, ge=0, description="later in the run; none: as `weight`")
-    change_at: float = Field(0.4, ge=0, le=1, description="share of the run after which final_weight counts")
+    weight: float = Field(0.3, ge=0, description="weight of the MTP layers' mean loss beside the main loss")
+    final_weight: float | None = Field(
+        None, ge=0, description="the weight after `change_at`; none: `weight` throughout"
+    )
+    change_at: float = Field(0.4, ge=0, le=1, description="share of the run after which final_weight applies")
     train: Literal["all", "mtp", "added", "none"] = Field(
         "all",
-        description="all: model and MTP layers; mtp: these alone; added: all of these but the first (after "
-        "`foresail mtp extend`), the model is frozen; none: they are frozen and measured",
+        description="all: model and MTP layers; mtp: MTP layers only; added: all MTP layers but the first (after "
+        "`foresail mtp extend`), the model frozen; none: MTP layers frozen, only measured",
     )
-    detach: bool = Field(
-        False, description="their loss teaches the MTP layers alone: not the model, embedding and head"
-    )
+    detach: bool = Field(False, description="the MTP loss has no gradient into the model, embedding and head")
 
     @property
     def freezes_model(self) -> bool:
@@ -150,16 +151,17 @@ class Mtp(Part):
 
 # Keys that stages share.
 OptionalMtp = Annotated[
-    Mtp | None, Field(description="train MTP layers, where the model has some; none: they stay as they are")
+    Mtp | None, Field(description="train MTP layers, if the model has some; none: they stay as they are")
 ]
-OptionalLora = Annotated[Lora | None, Field(description="train low-rank pairs only; none: every weight")]
+OptionalLora = Annotated[Lora | None, Field(description="train LoRA adapters only; none: train every weight")]
 MicroBatchTokens = Annotated[
-    int, Field(gt=0, description="tokens per packed micro-batch, for each of cluster.context ranks")
+    int, Field(gt=0, description="tokens per packed micro-batch, on each of cluster.context ranks")
 ]
 Recompute = Annotated[
     bool,
     Field(
-        description="compute a block's activations anew in the backward pass: less memory, one more forward pass"
+        description="recompute activations in the backward pass (activation checkpointing): less memory, one more "
+        "forward pass"
     ),
 ]
 
@@ -169,28 +171,32 @@ class Problems(Part):
 
     source: str = Field(description="file.jsonl, file.parquet, or a generator such as arithmetic:…")
     name: SourceName | None = Field(
-        None, description="what its curves and counts are called; default: the file's or generator's name"
+        None, description="name in metrics; default: the file's or generator's name"
     )
-    grader: str | None = Field(None, description="its own grader, as reward.grader; default: that one")
+    grader: str | None = Field(None, description="grader of this source; default: reward.grader")
     prompt_key: str | None = Field(None, description="column of the prompt; default: the usual names")
     answer_key: str | None = Field(None, description="column of the answer; default: the usual names")
     system: str | None = Field(None, description="system message put before every prompt")
     suffix: str = Field("", description="text put after every user prompt")
     examples: str | None = Field(
-        None, description="file of conversations put before every prompt, as turns: worked examples"
+        None, description="few-shot examples: file of conversations put before every prompt as turns"
     )
-    limit: int | None = Field(None, gt=0, description="use only the first so many")
+    limit: int | None = Field(None, gt=0, description="use only this many, the first ones")
     too_long: TooLong = Field(
-        "error", description="prompts longer than max_prompt_tokens: refuse to run, or leave them out"
+        "error",
+        description="prompts longer than max_prompt_tokens. error: refuse to run; drop: leave them out",
     )
     difficulty: str | None = Field(
-        None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
+        None,
+        description="file with a difficulty level per problem, as `foresail data grade-difficulty` writes it",
     )
-    difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
+    difficulty_key: str | None = Field(
+        None, description="column of the difficulty level, 1 (easy) to 5 (hard)"
+    )
     thinking: bool | None = Field(
         None,
-        description="set the chat template's switch (enable_thinking); default: the row's column of that name, "
-        "else as the template has it",
+        description="value of the chat template's enable_thinking; default: the row's column of that name, else "
+        "the template's own default",
     )
 
     @property
@@ -201,20 +207,27 @@ class Problems(Part):
 class Sampling(Part):
     """How responses are drawn."""
 
-    temperature: float = Field(1.0, ge=0, description="0 is greedy")
-    top_p: float = Field(1.0, gt=0, le=1, description="keep the likeliest tokens up to this sum; 1: all")
-    top_k: int = Field(0, ge=0, description="0: all tokens")
-    min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
-    max_new_tokens: int = Field(1024, gt=0, description="longest response")
-    stop: Texts = Field((), description="texts that end a response; it keeps the token that completes one")
+    temperature: float = Field(1.0, ge=0, description="0: greedy")
+    top_p: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="nucleus sampling: keep the likeliest tokens up to this probability; 1: all",
+    )
+    top_k: int = Field(0, ge=0, description="sample from so many likeliest tokens; 0: all tokens")
+    min_p: float = Field(
+        0.0, ge=0, lt=1, description="drop tokens below this share of the likeliest token's probability"
+    )
+    max_new_tokens: int = Field(1024, gt=0, description="longest response, in tokens")
+    stop: Texts = Field((), description="stop strings; the response keeps the token that completes one")
     thinking_budget: int | None = Field(
         None,
         ge=0,
-        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put "
-        "there, without a loss; none: no limit",
+        description="tokens of a turn after which open thinking is closed by inserting thinking_end, which has no "
+        "loss; none: no limit",
     )
     thinking_end: ThinkingEnd = Field(
-        "\n</think>\n\n", description="what closes thinking at its budget; must hold </think>"
+        "\n</think>\n\n", description="text inserted at the thinking budget; must contain </think>"
     )
 
     @property
@@ -231,14 +244,20 @@ class Sampling(Part):
 class CurriculumStage(Part):
     """Some steps with settings of their own; what is unset is as in the rest of the recipe."""
 
-    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
-    mix: Mix | None = Field(None, description="weights of difficulty levels 1 to 5 in what is drawn")
+    steps: int | None = Field(
+        None, gt=0, description="steps of this stage; default, for the last stage only: the rest of the run"
+    )
+    mix: Mix | None = Field(None, description="sampling weights of difficulty levels 1 to 5")
     prompts_per_step: int | None = Field(None, gt=0, description="problems per step")
-    max_new_tokens: int | None = Field(None, gt=0, description="longest response")
-    temperature: float | None = Field(None, gt=0, description="of sampling")
-    top_p: float | None = Field(None, gt=0, le=1, description="keep the likeliest tokens up to this sum")
-    top_k: int | None = Field(None, ge=0, description="0: all tokens")
-    min_p: float | None = Field(None, ge=0, lt=1, description="drop tokens below this share of the best one")
+    max_new_tokens: int | None = Field(None, gt=0, description="longest response, in tokens")
+    temperature: float | None = Field(None, gt=0, description="sampling temperature")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="nucleus sampling: keep the likeliest tokens up to this probability"
+    )
+    top_k: int | None = Field(None, ge=0, description="sample from so many likeliest tokens; 0: all tokens")
+    min_p: float | None = Field(
+        None, ge=0, lt=1, description="drop tokens below this share of the likeliest token's probability"
+    )
 
 
 class Optimizer(Part):
@@ -248,24 +267,28 @@ class Optimizer(Part):
         "adamw",
         description="muon: orthogonalised momentum for the matrices inside blocks, AdamW for all else",
     )
-    lr: float = Field(1e-6, gt=0, description="learning rate at its height")
-    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean gradient")
-    beta2: float = Field(0.95, ge=0, lt=1, description="memory of the squared gradient")
-    eps: float = Field(1e-8, gt=0, description="keeps the division finite")
-    weight_decay: float = Field(0.0, ge=0, description="decoupled; on matrices only")
-    clip_norm: float = Field(1.0, gt=0, description="largest gradient norm")
-    warmup: int = Field(0, ge=0, description="optimiser updates until the full rate")
-    schedule: Literal["constant", "linear", "cosine"] = Field("constant", description="after the warm-up")
-    final_share: float = Field(0.0, ge=0, le=1, description="share of `lr` left at the last update")
-    states: Literal["float32", "8bit"] = Field(
-        "float32", description="8bit: both moments a byte each; weights keep their float32 masters"
+    lr: float = Field(1e-6, gt=0, description="peak learning rate")
+    beta1: float = Field(0.9, ge=0, lt=1, description="decay of the first moment")
+    beta2: float = Field(0.95, ge=0, lt=1, description="decay of the second moment")
+    eps: float = Field(1e-8, gt=0, description="added to the denominator of the update")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay, on matrices only")
+    clip_norm: float = Field(1.0, gt=0, description="gradient norm above which gradients are clipped")
+    warmup: int = Field(0, ge=0, description="warm-up: optimiser updates until the peak learning rate")
+    schedule: Literal["constant", "linear", "cosine"] = Field(
+        "constant", description="learning rate after the warm-up"
     )
-    momentum: float = Field(0.95, ge=0, lt=1, description="of muon: memory of the mean gradient of a matrix")
+    final_share: float = Field(
+        0.0, ge=0, le=1, description="learning rate at the last update, as a share of `lr`"
+    )
+    states: Literal["float32", "8bit"] = Field(
+        "float32", description="8bit: a byte per value of each moment; master weights stay float32"
+    )
+    momentum: float = Field(0.95, ge=0, lt=1, description="muon: momentum")
     matrix_rate: float = Field(
-        1.0, gt=0, description="of muon: times the learning rate, for the matrices inside blocks"
+        1.0, gt=0, description="muon: factor on the learning rate of matrices inside blocks"
     )
     embedding_rate: float = Field(
-        1.0, gt=0, description="of muon: times the learning rate, for embedding and head"
+        1.0, gt=0, description="muon: factor on the learning rate of embedding and head"
     )
 
 
@@ -278,31 +301,37 @@ class Checkpoints(Part):
     every: int | None = Field(
         None,
         gt=0,
-        description="steps between checkpoints; 1 loses at most the current step; none: by the clock",
+        description="steps between checkpoints; with 1 a crash loses at most the current step; none: by `minutes` "
+        "only",
     )
     minutes: float | None = Field(
         10.0,
         gt=0,
-        description="minutes between checkpoints, if `every` comes no earlier; none: by steps alone",
+        description="minutes between checkpoints, unless `every` comes earlier; none: by `every` only",
     )
-    keep: int = Field(2, gt=0, description="checkpoints kept, the best one not counted; the newest always is")
+    keep: int = Field(2, gt=0, description="number of newest checkpoints to keep, besides the best one")
     resumable: int = Field(
-        2, gt=0, description="newest of them that keep the optimiser's state; older ones hold weights only"
+        2,
+        gt=0,
+        description="number of newest checkpoints that keep the optimiser's state; older ones have weights only",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto",
-        description="of the weights others load; auto: the model's; what going on needs is kept exactly",
+        description="dtype of the saved model; auto: the model's; resuming stays exact",
     )
     best: str | None = Field(
         None,
-        description="metric whose best step is kept as checkpoints/best, the end of its name is enough; held-out: "
-        "the mean over all [eval]",
+        description="metric that chooses checkpoints/best; the end of its name is enough; held-out: the mean over "
+        "all [eval]",
     )
-    best_is: Literal["max", "min"] = Field("max", description="which value of it is best")
+    best_is: Literal["max", "min"] = Field(
+        "max", description="whether the largest or the smallest value is best"
+    )
     patience: int | None = Field(
         None,
         gt=0,
-        description="end the run after so many measurements of it without a better one; none: never",
+        description="early stopping: end the run after this many measurements of `best` without a better one; "
+        "none: never",
     )
 
 
@@ -311,16 +340,18 @@ class Engine(Part):
 
     max_running: int = Field(512, gt=0, description="samples decoded at once")
     page_size: int = Field(16, gt=0, description="tokens per KV page")
-    kv_tokens: int | None = Field(None, gt=0, description="tokens the KV cache holds; default: all it needs")
+    kv_tokens: int | None = Field(
+        None, gt=0, description="tokens the KV cache holds; default: enough for all running samples"
+    )
     kv_dtype: Literal["model", "fp8"] = Field(
-        "model", description="fp8: half the memory, rounded more; CUDA only"
+        "model", description="fp8: half the memory, less precise; CUDA only"
     )
     prefill_tokens: int = Field(16_384, gt=0, description="prompt tokens computed between two decode steps")
     batch_invariant: bool = Field(
-        False, description="a sample's numbers do not depend on what runs beside it; slower"
+        False, description="a sample's numbers do not depend on the rest of the batch; slower"
     )
     replay_routing: bool = Field(
-        False, description="the trainer takes each token's experts from the engine (routing replay)"
+        False, description="routing replay: the trainer uses the experts that the engine chose for each token"
     )
 
 
@@ -330,30 +361,30 @@ class Rollout(Part):
     backend: Literal["native", "vllm"] = Field(
         "native",
         description="native: Foresail's engine, on the trainer's own weights; vllm: vLLM in a process of its own "
-        "(pip install 'foresail[vllm]'), whose samples cannot be repeated",
+        "(pip install 'foresail[vllm]'), its samples are not reproducible",
     )
     speculation: Literal["none", "ngram", "suffix"] = Field(
         "none",
-        description="vLLM's own drafts; ngram: from the sample's own text; suffix: from all samples (package "
-        "arctic-inference); needs temperature 1, all tokens kept",
+        description="vLLM's speculative decoding. ngram: drafts from the sample's own text; suffix: from all "
+        "samples (package arctic-inference); needs temperature 1 without top_p, top_k and min_p",
     )
     policy: Literal["auto", "context", "fifo", "group"] = Field(
         "auto",
-        description="context: long groups first, found by probes; fifo: launch order; group: whole groups, "
-        "undivided; auto: group on one engine, context on several",
+        description="scheduling. context: long groups first, by the length of a probe sample; fifo: launch order; "
+        "group: whole groups, undivided; auto: group on one engine, context on several",
     )
     chunk_tokens: int | None = Field(
         None,
         gt=0,
-        description="tokens a sample draws before another may take its place; default: all where the cache "
-        "holds every sample, else 64",
+        description="tokens a sample generates before another may take its place; default: all if the cache holds "
+        "every sample, else 64",
     )
     drafts: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="guess tokens from siblings, and by MTP layers where the model has some, while that pays; "
-        "auto: on a GPU, with numba",
+        description="speculative decoding with drafts from samples of the same group, and from MTP layers if the "
+        "model has some, while it saves time; auto: on a GPU, with numba",
     )
-    host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
+    host_gb: float = Field(8.0, ge=0, description="host memory for the KV cache of waiting samples")
     workers: int = Field(
         0,
         ge=0,
@@ -363,7 +394,8 @@ class Rollout(Part):
         0,
         ge=0,
         le=1,
-        description="1: the next step's rollout runs beside the update, on the weights before it",
+        description="steps that samples may lag behind the trainer; 1: the next rollout runs during the update, on "
+        "the weights before it",
     )
 
 
@@ -372,8 +404,8 @@ class Advantage(Part):
 
     kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline", "gdpo", "gae"] = Field(
         "grpo",
-        description="estimator; gdpo: each of several rewards over its own spread in the group; gae: PPO's, with a "
-        "[critic]",
+        description="advantage estimator. gdpo: each of several rewards is normalised by its own spread in the "
+        "group; gae: PPO's, with a [critic]",
     )
 
 
@@ -381,39 +413,49 @@ class Critic(Part):
     """PPO's critic: the reward to be expected at every token, learned beside the policy."""
 
     kind: Literal["model", "head"] = Field(
-        "model", description="model: one of its own; head: one layer on the policy's, which it does not train"
+        "model",
+        description="model: a model of its own; head: one layer on the policy's hidden states, without a gradient "
+        "into the policy",
     )
     path: CheckpointPath | None = Field(
         None, description="checkpoint the critic's own model starts from; default: the policy's"
     )
-    gamma: float = Field(1.0, gt=0, le=1, description="what a reward is worth one token earlier")
-    lam: float = Field(1.0, ge=0, le=1, description="1: trust the rewards that came; 0: the next value")
-    clip: float | None = Field(0.5, gt=0, description="furthest a value counts as moved in a step; none: any")
-    warmup_steps: int = Field(
-        0, ge=0, description="first steps, in which the critic learns and the policy waits"
+    gamma: float = Field(1.0, gt=0, le=1, description="discount per token")
+    lam: float = Field(
+        1.0, ge=0, le=1, description="GAE's lambda; 1: the rewards that came; 0: the next value"
     )
+    clip: float | None = Field(
+        0.5, gt=0, description="value clipping: largest change of a value in a step; none: no clipping"
+    )
+    warmup_steps: int = Field(0, ge=0, description="first steps, in which only the critic is trained")
     optimizer: Optimizer = Optimizer(lr=1e-5)
 
 
 class DynamicSampling(Part):
     """Groups whose samples all got the same reward teach nothing; replace them."""
 
-    enabled: bool = Field(True, description="false: keep such groups; they add nothing")
+    enabled: bool = Field(
+        True, description="replace groups whose samples all got the same reward; false: keep them"
+    )
     max_rounds: int = Field(4, gt=0, description="batches of prompts tried in a step before giving up")
     carry: bool = Field(
-        False, description="go on with cancelled samples in the next step; their tokens are of two policies"
+        False,
+        description="continue cancelled samples in the next step; their tokens then come from two policies",
     )
     easy_pool: float | None = Field(
         None, ge=0, le=1, description="share of launches for problems that every sample solved; none: no pool"
     )
     window: Window | None = Field(
         None,
-        description="pass over problems whose recent pass rate is outside, like [0.05, 0.95]; none: draw all",
+        description="skip problems whose recent pass rate is outside these bounds, like [0.05, 0.95]; none: draw "
+        "all",
     )
-    window_visits: int = Field(3, gt=0, description="visits to a problem that make its recent pass rate")
+    window_visits: int = Field(
+        3, gt=0, description="number of a problem's last visits that its recent pass rate is taken over"
+    )
     window_return: float = Field(
         0.1,
         ge=0,
         le=1,
-        description="chance, in every pass over the data, to draw one outside the window again",
+        description="probability, per pass over the data, of drawing a problem outside the window again",
     )

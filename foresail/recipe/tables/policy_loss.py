@@ -18,7 +18,9 @@ WIDEST_GSPO_CLIP = 0.01
 class Loss(Part):
     """The policy loss."""
 
-    kind: Literal["clip", "gspo", "cispo", "sapo"] = Field("clip", description="how the ratio is bounded")
+    kind: Literal["clip", "gspo", "cispo", "sapo"] = Field(
+        "clip", description="how the probability ratio is bounded"
+    )
     clip_low: float = Field(0.2, gt=0, description="lower bound is 1 - clip_low")
     clip_high: float = Field(0.28, gt=0, description="upper bound is 1 + clip_high")
     dual_clip: float | None = Field(None, gt=1, description="bound on the ratio where the advantage is < 0")
@@ -26,44 +28,46 @@ class Loss(Part):
         1.0, gt=0, description="sapo: steepness of the gate where the advantage is > 0"
     )
     sapo_temperature_neg: float = Field(
-        1.05, gt=0, description="sapo: the same elsewhere; steeper, so that such tokens fade sooner"
+        1.05, gt=0, description="sapo: the same for all other tokens; steeper, so that they fade sooner"
     )
     aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"] = Field(
-        "token-mean", description="from token losses to one; constant: Dr. GRPO's"
+        "token-mean", description="how token losses are averaged; constant: Dr. GRPO's"
     )
     top_entropy_quantile: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="share of an update's tokens, those of highest entropy, that learn; 1: all",
+        description="share of an update's tokens that have a loss, those of highest entropy; 1: all",
     )
     kl: Literal["k1", "k3", "k3_unbiased"] = Field(
         "k3",
-        description="estimator, when kl_weight > 0; k3_unbiased: k3 times the ratio to the old policy, whose "
+        description="KL estimator, if kl_weight > 0; k3_unbiased: k3 times the ratio to the old policy, whose "
         "gradient is that of the KL",
     )
-    kl_weight: float = Field(0.0, ge=0, description="pull towards the reference model; off by default")
+    kl_weight: float = Field(0.0, ge=0, description="weight of the KL term to the reference model; 0: off")
     reference: CheckpointPath | None = Field(
-        None, description="checkpoint that the KL term pulls towards; default: the starting model"
+        None, description="checkpoint of the reference model; default: the starting model"
     )
     entropy_weight: float = Field(
-        0.0, ge=0, description="bonus for the policy's entropy; with entropy_target: what it begins with"
+        0.0, ge=0, description="weight of the entropy bonus; with entropy_target: its initial value"
     )
     entropy_target: float | None = Field(
         None,
         gt=0,
-        description="nats below which the bonus counts, and grows with every update; above, it falls and does not "
-        "count; none: it counts as it is",
+        description="target entropy, in nats: below it the bonus applies, and its weight grows with every update; "
+        "above it the weight falls, and the bonus is off; none: a constant weight",
     )
     entropy_step: float = Field(
-        0.005, gt=0, description="entropy_target: by how much the bonus changes after an update"
+        0.005, gt=0, description="entropy_target: change of the bonus's weight per update"
     )
-    entropy_weight_max: float = Field(1.0, gt=0, description="entropy_target: the greatest bonus")
+    entropy_weight_max: float = Field(1.0, gt=0, description="entropy_target: largest weight of the bonus")
     echo_weight: float = Field(
-        0.0, ge=0, description="cross-entropy of what the environment says, a mean over its tokens (ECHO)"
+        0.0,
+        ge=0,
+        description="weight of the cross-entropy of the environment's tokens, a mean over them (ECHO)",
     )
     old_logprobs: Literal["engine", "trainer"] = Field(
-        "engine", description="engine: as sampled, free; trainer: one more forward pass"
+        "engine", description="engine: those of the sampler, free; trainer: computed by one more forward pass"
     )
     importance_cap: float | None = Field(
         None, gt=0, description="cap of the trainer/engine ratio (truncated importance sampling)"
@@ -73,14 +77,14 @@ class Loss(Part):
     )
     importance_mask: Literal["token", "sequence", "sequence_mean"] | None = Field(
         None,
-        description="leave out what has a trainer/engine ratio outside importance_range: tokens; samples, by the "
-        "product over their tokens, or by its geometric mean",
+        description="mask what has a trainer/engine ratio outside importance_range. token: tokens; sequence: "
+        "samples, by the product over their tokens; sequence_mean: samples, by the geometric mean",
     )
-    importance_range: Ratios = Field((0.5, 2.0), description="importance_mask: the ratios that learn")
+    importance_range: Ratios = Field((0.5, 2.0), description="importance_mask: ratios that are not masked")
     off_policy_mask_threshold: float | None = Field(
         None,
         gt=0,
-        description="leave out samples with a negative advantage whose mean log(π_engine / π) is above it",
+        description="mask samples with a negative advantage whose mean log(π_engine / π) is above this",
     )
 
     @property

@@ -18,18 +18,20 @@ class PreferenceLoss(Part):
 
     kind: PairLoss = Field(
         "sigmoid",
-        description="sigmoid: DPO; sigmoid_norm: DPO by log-ratios per token; ipo; hinge; robust: DPO with labels "
-        "that are wrong as often as label_smoothing says; simpo: without a reference",
+        description="sigmoid: DPO; sigmoid_norm: DPO with log-ratios per token; ipo; hinge; robust: DPO for labels "
+        "that are wrong with probability label_smoothing; simpo: without a reference",
     )
     beta: float = Field(
-        0.1, gt=0, description="how strongly the model is held near the reference; of simpo the scale, say 2"
+        0.1,
+        gt=0,
+        description="strength of the pull to the reference; simpo: scale of the reward, for example 2",
     )
     label_smoothing: float = Field(
-        0.0, ge=0, lt=0.5, description="share of pairs that are taken to be labelled the wrong way round"
+        0.0, ge=0, lt=0.5, description="assumed share of pairs with swapped labels"
     )
-    gamma: float = Field(0.5, ge=0, description="simpo's margin: chosen answers should be so much better")
+    gamma: float = Field(0.5, ge=0, description="simpo: target margin of chosen over rejected answers")
     sft_weight: float = Field(
-        0.0, ge=0, description="weight of a term that imitates the chosen answers, a mean over their tokens"
+        0.0, ge=0, description="weight of the cross-entropy of the chosen answers, a mean over their tokens"
     )
 
     @property
@@ -60,10 +62,10 @@ class UnpairedLoss(Part):
 
     kind: Literal["kto", "apo_zero_unpaired"] = Field(
         "kto",
-        description="kto: against how far the policy is from the reference anyway; apo_zero_unpaired: against the "
-        "reference itself",
+        description="kto: relative to the estimated KL between policy and reference; apo_zero_unpaired: relative "
+        "to the reference itself",
     )
-    beta: float = Field(0.1, gt=0, description="how strongly the model is held near the reference")
+    beta: float = Field(0.1, gt=0, description="strength of the pull to the reference")
     desirable_weight: float = Field(1.0, ge=0, description="weight of the losses of good answers")
     undesirable_weight: float = Field(1.0, ge=0, description="weight of the losses of bad answers")
 
@@ -103,12 +105,12 @@ class Reference(Part):
     """The model that preference losses compare with."""
 
     path: CheckpointPath | None = Field(
-        None, description="its checkpoint; default: the model that the run starts from"
+        None, description="checkpoint of the reference model; default: the starting model"
     )
     kept: bool = Field(
         True,
-        description="compute its log-probabilities once, before the first step, and keep them in the run's "
-        "folder; false: hold the model in memory, and compute them at every step",
+        description="compute the reference's log-probabilities once, before the first step, and cache them in the "
+        "run's folder; false: keep the model in memory and compute them at every step",
     )
 
 

@@ -39,12 +39,14 @@ class Code(Part):
     """How programs are judged, where the grader is `code`."""
 
     scheme: Literal["all", "strict", "soft"] = Field(
-        "all", description="a program that passes some tests is worth nothing; or by levels of difficulty"
+        "all",
+        description="score of a program. all: 1 if it passes all tests, else 0; strict, soft: by the tests' levels "
+        "of difficulty",
     )
-    seconds: float = Field(10.0, gt=0, description="seconds a test may take")
-    memory_mb: int = Field(512, gt=0, description="memory a test may take")
+    seconds: float = Field(10.0, gt=0, description="time limit of a test, in seconds")
+    memory_mb: int = Field(512, gt=0, description="memory limit of a test, in MB")
     isolation: Literal["namespaces", "landlock", "bubblewrap", "none"] | None = Field(
-        None, description="how programs are confined; default: the strongest that holds here"
+        None, description="sandbox of programs; default: the strongest that works on this machine"
     )
 
 
@@ -57,10 +59,12 @@ class LearnedReward(Part):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="of its weights; auto: bfloat16 on CUDA, else float32"
     )
-    batch_tokens: int = Field(16384, gt=0, description="tokens that are scored at once")
-    mean: float = Field(0.0, description="subtracted from a score, then")
-    std: float = Field(1.0, gt=0, description="what it is divided by, then")
-    clip: float | None = Field(None, gt=0, description="the largest size of what is paid; none: any")
+    batch_tokens: int = Field(16384, gt=0, description="tokens per batch of the reward model")
+    mean: float = Field(0.0, description="subtracted from a score first")
+    std: float = Field(1.0, gt=0, description="then the score is divided by this")
+    clip: float | None = Field(
+        None, gt=0, description="then the score is clipped to ± this; none: not clipped"
+    )
 
 
 class Term(Part):
@@ -69,8 +73,8 @@ class Term(Part):
     grader: GraderName = Field(
         description="file.py:function, module:function, math, exact, qa, code, environment or model"
     )
-    weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
-    name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
+    weight: float = Field(1.0, description="factor on the score; below 0 it is a penalty")
+    name: str | None = Field(None, description="name in metrics and rollouts; default: the function's")
 
     @property
     def label(self) -> str:
@@ -103,37 +107,43 @@ class Reward(Part):
 
     grader: GraderName = Field(
         "math",
-        description="math, exact, qa, code, or a function of one's own: file.py:function; environment: the sum of "
-        "what it gives for the turns; model: the score of [reward.model]; none: terms only",
+        description="math, exact, qa, code, or your own function (file.py:function); environment: the sum of its "
+        "rewards for the turns; model: the score of [reward.model]; none: [[reward.terms]] only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
     accept: Literal["boxed", "stated", "any"] = Field(
         "stated",
-        description="math: answers in a box only; or also stated in words or ####; or any last expression",
+        description="math: answers that count. boxed: in a box only; stated: also stated in words or after ####; "
+        "any: also any last expression",
     )
     threshold: float | None = Field(
         None,
-        description="a function of one's own, environment: the score from which a response is right; default: 1, "
-        "and scores outside of -1 to 1 say nothing of right and wrong",
+        description="your own function, environment: a response is right from this score on; default: 1, and "
+        "scores outside -1 to 1 say nothing about right and wrong",
     )
     workers: int | None = Field(
         None,
         ge=0,
-        description="processes that grade; 0: this one; default: 0 for math, exact and qa, else one a core",
+        description="grading processes; 0: grade in this process; default: 0 for math, exact and qa, else one per "
+        "core",
     )
     time_limit: float | None = Field(
-        None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"
+        None,
+        gt=0,
+        description="time limit of a verdict in a grading process, in seconds; default: 60, for code an hour",
     )
     code: Code = Code()
     model: LearnedReward | None = Field(None, description="the reward model, where a grader is model")
-    overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
-    overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
+    overlong_buffer: int = Field(
+        0, ge=0, description="overlong penalty: it grows over this many tokens before the limit; 0: off"
+    )
+    overlong_factor: float = Field(1.0, ge=0, description="overlong penalty at the limit")
     format_weight: float = Field(
-        0.0, ge=0, description="penalty unless <think>…</think> and an answer; 0: off"
+        0.0, ge=0, description="penalty for a response without <think>…</think> and an answer; 0: off"
     )
     language_weight: float = Field(
-        0.0, ge=0, description="penalty times the share of letters not in the prompt's script; 0: off"
+        0.0, ge=0, description="penalty, times the share of letters outside the prompt's script; 0: off"
     )
     terms: tuple[Term, ...] = Field(
         (), strict=False, description="further rewards, added by their weights, [[reward.terms]]"

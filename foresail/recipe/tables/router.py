@@ -15,16 +15,19 @@ from foresail.recipe.tables.parts import Lora, Part
 class Router(Part):
     """Losses of the routers, both decaying over the run, and corrections moved by hand. Maxima are Compass-v2's."""
 
-    balance: float = Field(0.01, ge=0, description="coefficient of the balance loss at first; 0: none")
-    z: float = Field(0.001, ge=0, description="coefficient of the z loss at first; 0: none")
+    balance: float = Field(0.01, ge=0, description="initial coefficient of the load-balancing loss; 0: none")
+    z: float = Field(0.001, ge=0, description="initial coefficient of the router z-loss; 0: none")
     schedule: Literal["constant", "linear", "cosine"] = Field(
         "cosine", description="how both coefficients decay over the run"
     )
-    final_share: float = Field(0.1, ge=0, le=1, description="share of both left at the last update")
+    final_share: float = Field(
+        0.1, ge=0, le=1, description="share of both coefficients left at the last update"
+    )
     correction_rate: float = Field(
         0.0,
         ge=0,
-        description="after each update a correction moves by so much, up for experts below the mean load; 0: not",
+        description="step of the experts' corrections after each update, up for experts below the mean load; 0: "
+        "off",
     )
 
     def left(self, progress: float) -> float:

@@ -27,10 +27,10 @@ from foresail.recipe.tables.values import SourceName, TooLong, Window, one_text
 
 Weight = Annotated[
     float | None,
-    Field(gt=0, description="share of what is drawn, beside the other weights; default: by number"),
+    Field(gt=0, description="sampling weight beside the other sources; default: its number of rows"),
 ]
 Epochs = Annotated[
-    int | None, Field(gt=0, description="at most so many passes over it; then the others go on")
+    int | None, Field(gt=0, description="passes over it, at most; then only the other sources are drawn from")
 ]
 
 
@@ -45,7 +45,7 @@ class HeldOut(Problems):
     """Problems kept from training, to measure by."""
 
     samples: int = Field(
-        0, ge=0, description="0: one greedy answer; k: mean@k of k answers, drawn as `sampling` says"
+        0, ge=0, description="0: one greedy answer; k: mean@k over k answers, drawn with `sampling`"
     )
 
 
@@ -76,34 +76,34 @@ class Chatlog(Part):
 
     source: str = Field(description="JSONL or parquet of conversations, or a generator with solutions")
     name: SourceName | None = Field(
-        None, description="what its counts are called; default: the file's or generator's name"
+        None, description="name in metrics; default: the file's or generator's name"
     )
-    limit: int | None = Field(None, gt=0, description="use only the first so many")
+    limit: int | None = Field(None, gt=0, description="use only this many, the first ones")
     too_long: Literal["error", "drop", "split"] = Field(
         "error",
-        description="conversations longer than max_length: refuse to run, leave them out, or split them between "
-        "turns",
+        description="conversations longer than max_length. error: refuse to run; drop: leave them out; split: "
+        "split them between turns",
     )
     roles: LearntRoles = Field(
         ("assistant",),
-        description="whose messages have a loss: assistant, user, system, tool; tool_call: the assistant's that "
-        "call tools",
+        description="roles whose messages have a loss: assistant, user, system, tool; tool_call: assistant "
+        "messages that call tools",
     )
     turns: Literal["all", "last"] = Field(
-        "all", description="last: only what follows the last user message has a loss"
+        "all", description="turns with a loss; last: only those after the last user message"
     )
     thinking: bool | Literal["auto"] | None = Field(
         None,
-        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a "
-        "thinking block; default: the row's column of that name, else as the template has it",
+        description="value of the chat template's enable_thinking; auto: true if the last answer has a thinking "
+        "block; default: the row's column of that name, else the template's own default",
     )
     pass_rates: str | None = Field(
         None,
-        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it",
+        description="file with a pass rate per problem, as `foresail data grade-difficulty` writes it",
     )
     pass_window: Window | None = Field(
         None,
-        description="keep conversations of problems whose pass rate lies inside, bounds included, like [0.1, 0.9]",
+        description="keep conversations of problems whose pass rate is within these bounds, like [0.1, 0.9]",
     )
 
     @property
@@ -115,10 +115,11 @@ class HeldOutPreferences(Part):
     """Preference pairs kept from training, to measure by."""
 
     source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
-    name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
-    limit: int | None = Field(None, gt=0, description="use only the first so many rows")
+    name: SourceName | None = Field(None, description="name in metrics; default: the file's name")
+    limit: int | None = Field(None, gt=0, description="use only this many rows, the first ones")
     too_long: TooLong = Field(
-        "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
+        "error",
+        description="pairs with an answer longer than max_length. error: refuse to run; drop: leave them out",
     )
 
     @property
@@ -138,7 +139,9 @@ AnswerFile = Annotated[
 ]
 AnswerTooLong = Annotated[
     TooLong,
-    Field(description="answers that with their prompt exceed max_length: refuse to run, or leave them out"),
+    Field(
+        description="answers longer than max_length with their prompt. error: refuse to run; drop: leave them out"
+    ),
 ]
 
 
@@ -164,7 +167,7 @@ class Conversations(Chatlog):
     held_out: Annotated[float, AfterValidator(check_held_out)] = Field(
         0.0,
         ge=0,
-        description="kept from training, to measure the loss by: a share below 1, or so many conversations",
+        description="conversations kept from training, to measure the loss on: a share below 1, or a number",
     )
 
 
@@ -175,12 +178,13 @@ HeldOutChats = FilesOrTables[Chatlog]
 PairSources = Annotated[
     FilesOrTables[Preferences],
     Field(
-        description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
-        "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
+        description="preference pairs: JSONL or parquet with prompt, chosen and rejected; with chosen and rejected "
+        "that share their first messages; or with conversations, chosen and rejected; or tables "
+        "[[data]], a mixture"
     ),
 ]
 HeldOutPairs = Annotated[
-    FilesOrTables[HeldOutPreferences], Field(description="pairs kept from training, or tables [[eval]]")
+    FilesOrTables[HeldOutPreferences], Field(description="held-out pairs, or tables [[eval]]")
 ]
 AnswerSources = Annotated[
     FilesOrTables[Answers],
@@ -191,12 +195,14 @@ AnswerSources = Annotated[
 ]
 HeldOutAnswerSources = Annotated[
     FilesOrTables[HeldOutAnswers],
-    Field(description="judged answers kept from training, or tables [[eval]]"),
+    Field(description="held-out judged answers, or tables [[eval]]"),
 ]
 PairLength = Annotated[
     int,
     Field(
-        gt=1, description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long"
+        gt=1,
+        description="tokens of a prompt with one answer, at most; longer ones are an error, unless data.too_long "
+        "drops them",
     ),
 ]
 

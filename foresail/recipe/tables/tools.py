@@ -42,11 +42,12 @@ ToolOptions = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_too
 class SearchTool(Part):
     """The tool search."""
 
-    passages: int = Field(3, ge=1, le=20, description="search: passages that come back")
-    kind: Literal["bm25", "dense"] = Field("bm25", description="search: by words, or by meaning")
+    passages: int = Field(3, ge=1, le=20, description="search: passages per result")
+    kind: Literal["bm25", "dense"] = Field("bm25", description="search: bm25: by words; dense: by meaning")
     model: str | None = Field(
         None,
-        description="search, dense: folder of a sentence embedder; default: all-MiniLM-L6-v2, as a package",
+        description="search, dense: folder of a sentence embedding model; default: all-MiniLM-L6-v2, installed as "
+        "a package",
     )
 
 
@@ -54,20 +55,25 @@ class PythonTool(Part):
     """The tool python."""
 
     packages: Words = Field(
-        (), description="python: packages that code may import, beside the standard library"
+        (), description="python: packages that code may import besides the standard library"
     )
-    seconds: float = Field(5.0, gt=0, description="python: processor time of a call")
-    session_seconds: float = Field(60.0, gt=0, description="python: processor time of an episode")
-    memory_mb: int = Field(512, gt=0, description="python: memory of an episode")
+    seconds: float = Field(5.0, gt=0, description="python: CPU seconds per call")
+    session_seconds: float = Field(60.0, gt=0, description="python: CPU seconds per episode")
+    memory_mb: int = Field(512, gt=0, description="python: memory per episode, in MB")
     sessions: int = Field(
-        64, gt=0, description="python: episodes that have one at the same time; others wait"
+        64, gt=0, description="python: episodes that may use Python at the same time; others wait"
     )
 
 
 class McpServer(Part):
     """An MCP server, started by the run or reached over HTTP; all episodes share it."""
 
-    command: Texts = Field((), description='a program and its arguments, like ["uvx", "mcp-server-time"]')
-    url: str | None = Field(None, description="of one that runs already, like http://host:8000/mcp")
-    env: Words = Field((), description="names of environment variables that a command is given, such as keys")
-    tools: Words = Field((), description="those of its tools that the model may call; none named: all")
+    command: Texts = Field(
+        (),
+        description='command that starts the server: a program and its arguments, like ["uvx", "mcp-server-time"]',
+    )
+    url: str | None = Field(None, description="address of a running server, like http://host:8000/mcp")
+    env: Words = Field(
+        (), description="names of environment variables passed to the command, such as API keys"
+    )
+    tools: Words = Field((), description="tools of the server that the model may call; empty: all")

@@ -2,7 +2,7 @@
 
 How often a source's 1st, 2nd, … token was right, given those before it, is measured of all rows and of each row by
 itself; few observations of a row count little beside those of all. A draft that was not chosen is compared with
-what was drawn as well, so that both sources stay known.
+what was sampled as well, so that both sources stay known.
 
 Legend: S slots, R running rows, K places of a draft.
 """
@@ -79,7 +79,7 @@ class DraftChoice:
 
 
 class DraftSources:
-    """ask MTP layers before a step, choose from what both sources have after it, compare with what was drawn."""
+    """ask MTP layers before a step, choose from what both sources have after it, compare with what was sampled."""
 
     def __init__(self, engine: Engine) -> None:
         num_slots = len(engine.table.reuses_S)
@@ -111,12 +111,12 @@ class DraftSources:
         mtp = choice.mtp
         return mtp is not None and bool((choice.by_mtp_R & (mtp.sizes_R == self.num_layers)).all())
 
-    def compare(self, choice: DraftChoice, before_R: np.ndarray, drawn_S: np.ndarray) -> None:
-        """With what rows have drawn since they had drawn `before_R` tokens."""
+    def compare(self, choice: DraftChoice, before_R: np.ndarray, sampled_S: np.ndarray) -> None:
+        """With what rows have sampled since they had sampled `before_R` tokens."""
         if choice.mtp is None:
             return
         slots_R = choice.mtp.slots_R
-        counts_R = drawn_S[slots_R] - before_R
+        counts_R = sampled_S[slots_R] - before_R
         self.siblings.note(slots_R, *self._compare(choice.siblings, before_R, counts_R))
         allowed_R, reached_R = self._compare(choice.mtp, before_R, counts_R)
         self.mtp.note(slots_R, allowed_R, reached_R)
@@ -127,7 +127,7 @@ class DraftSources:
     def _compare(
         self, drafts: Drafts, before_R: np.ndarray, counts_R: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How many places of each draft have a token drawn beside them, and how many of the first are equal."""
+        """How many places of each draft have a token sampled beside them, and how many of the first are equal."""
         tokens_SL = self.engine.table.tokens_SL
         allowed_R = np.minimum(drafts.sizes_R, counts_R.clip(0))
         places_RK = before_R[:, None] + np.arange(drafts.tokens_RK.shape[1])

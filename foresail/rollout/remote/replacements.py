@@ -12,7 +12,9 @@ from typing import Protocol
 from foresail.rollout.instance import Instance, InstanceLost
 from foresail.rollout.remote.instance import PATIENCE, RemoteInstance
 
-MOST_IN_VAIN = 3  # engines in one place that end, one after the other, before they have reported anything
+MAX_FAILED_STARTS = (
+    3  # engines in one place that end, one after the other, before they have reported anything
+)
 
 
 class Replacements(Protocol):
@@ -80,7 +82,7 @@ class Restarts:
 
     def _start(self, place: str, *, in_vain: int) -> None:
         self.in_vain[place] = in_vain
-        if in_vain < MOST_IN_VAIN:
+        if in_vain < MAX_FAILED_STARTS:
             number = self.number[place] = self.number.get(place, 0) + 1
             instance = self.start(f"{place}.{number}")
             self.starting.append(Starting(place=place, instance=instance, since=time.monotonic()))

@@ -35,7 +35,7 @@ STACKED = (
     (re.compile(r"\.[qkv]_proj\."), ".qkv_proj."),
     (re.compile(r"\.(gate|up)_proj\."), ".gate_up_proj."),
 )
-MOST_ROWS = 1024  # of the identity matrix, at once
+MAX_ROWS = 1024  # of the identity matrix, at once
 
 Span = tuple[str, int, int]  # of a bucket: tensor, from which of its bytes on, how many
 
@@ -161,5 +161,5 @@ def computed_weight(layer: Any) -> Tensor:
         weight: Tensor = layer.weight
         return weight
     size = getattr(layer, "input_size_per_partition", None) or layer.embedding_dim
-    rows = torch.eye(size, dtype=layer.weight.dtype).split(MOST_ROWS)
+    rows = torch.eye(size, dtype=layer.weight.dtype).split(MAX_ROWS)
     return torch.cat([layer.cpu_linear(row, layer.weight, None) for row in rows]).T
