@@ -21,11 +21,10 @@ from foresail.data.preferences.mixture import (
     PreferenceMixture,
     mix_preferences,
 )
-from foresail.data.selection.supply import Supply, open_supply
+from foresail.data.selection.supply import open_supply
 from foresail.recipe.stages.preference_stage import PreferenceStage, Preferring
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.train.auxiliary.mtp import mtp_at
-from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.references.reference import (
@@ -83,15 +82,41 @@ class Preferences(Generic[Entry]):
     ) -> None:
         self.session, recipe = session, session.recipe
         self.objective: Objective[Entry] = objective
-        mixture, held_out = read(session, objective, reader)
+        mixture, held_out = read_preferences(session, objective, reader)
         self.mixture: PreferenceMixture[Entry] = mixture
         self.supply = open_supply(self.mixture.datasets, [None] * len(self.mixture.datasets), recipe.data)
-        self.cached = prepare_reference(session, objective, self.supply, self.mixture, held_out)
+        self.cached = self.prepare_reference([entry for of_set in held_out.values() for entry in of_set])
         self.held_out: dict[str, Sequence[Entry]] = {
             name: self.cached.fill(entries) for name, entries in held_out.items()
         }
         if session.saved is None and held_out and recipe.eval_every:
             session.log_start(self.measure_held_out())
+
+    def prepare_reference(self, held_out: Sequence[Entry]) -> CachedLogprobs:
+        """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
+        session, recipe = self.session, self.session.recipe
+        if not recipe.loss.needs_reference:
+            return CachedLogprobs.of_nothing()
+        if not recipe.reference.kept:
+            checksum = session.on_all_ranks(hold_reference)
+            check_same(name_reference(recipe), session.progress.reference, checksum)
+            session.progress = replace(session.progress, reference=checksum)
+            return CachedLogprobs.of_nothing()
+        return cache_logprobs(session, [*self.entries_to_come(), *held_out])
+
+    def entries_to_come(self) -> list[Entry]:
+        """Those of the rest of the run, each once: a short run does not need all of a large file."""
+        recipe, progress, entries = self.session.recipe, self.session.progress, self.mixture.entries
+        to_come: dict[int | tuple[int, int], Entry] = {}
+        while progress.step < recipe.steps:
+            drawn, progress = draw_entries(self.supply, recipe, progress)
+            if len(drawn) < recipe.batch_size:
+                break
+            completed = self.objective.complete(recipe, [entries[number] for number in drawn])
+            for place, (number, entry) in enumerate(zip(drawn, completed, strict=True)):
+                # a completed entry depends on its neighbours: each time it is another one
+                to_come.setdefault(number if entry is entries[number] else (progress.step, place), entry)
+        return list(to_come.values())
 
     def draw(self, step: int) -> StepData | None:
         session, recipe = self.session, self.session.recipe
@@ -124,7 +149,7 @@ class Preferences(Generic[Entry]):
         return figures
 
 
-def read(
+def read_preferences(
     session: Session[PreferenceStage], objective: Objective[Entry], reader: Reader
 ) -> tuple[PreferenceMixture[Entry], dict[str, Sequence[Entry]]]:
     """What is learned from, the same as when the run began, and what is measured on, by name."""
@@ -141,49 +166,6 @@ def read(
     named_sources = " and ".join(source.source for source in recipe.data)
     session.progress = fingerprint_data(session.progress, f"data {named_sources}", "answers", texts)
     return mixture, held_out
-
-
-# The reference.
-
-
-def prepare_reference(
-    session: Session[PreferenceStage],
-    objective: Objective[Entry],
-    supply: Supply,
-    mixture: PreferenceMixture[Entry],
-    held_out: Mapping[str, Sequence[Entry]],
-) -> CachedLogprobs:
-    """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
-    recipe = session.recipe
-    if not recipe.loss.needs_reference:
-        return CachedLogprobs.of_nothing()
-    if not recipe.reference.kept:
-        checksum = session.on_all_ranks(hold_reference)
-        check_same(name_reference(recipe), session.progress.reference, checksum)
-        session.progress = replace(session.progress, reference=checksum)
-        return CachedLogprobs.of_nothing()
-    to_come: list[Entry] = entries_to_come(supply, objective, recipe, session.progress, mixture.entries)
-    return cache_logprobs(session, [*to_come, *(entry for of_set in held_out.values() for entry in of_set)])
-
-
-def entries_to_come(
-    supply: Supply,
-    objective: Objective[Entry],
-    recipe: PreferenceStage,
-    progress: Progress,
-    entries: Sequence[Entry],
-) -> list[Entry]:
-    """Those of the rest of the run, each once: a short run does not need all of a large file."""
-    to_come: dict[int | tuple[int, int], Entry] = {}
-    while progress.step < recipe.steps:
-        drawn, progress = draw_entries(supply, recipe, progress)
-        if len(drawn) < recipe.batch_size:
-            break
-        completed = objective.complete(recipe, [entries[number] for number in drawn])
-        for place, (number, entry) in enumerate(zip(drawn, completed, strict=True)):
-            # a completed entry depends on its neighbours: each time it is another one
-            to_come.setdefault(number if entry is entries[number] else (progress.step, place), entry)
-    return list(to_come.values())
 
 
 def cache_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> CachedLogprobs:

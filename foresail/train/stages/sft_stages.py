@@ -23,7 +23,7 @@ from foresail.recipe.tables.sources import Conversations
 from foresail.records import TrainSequence
 from foresail.train.learner import TRAINER
 from foresail.train.trainer import Trainer
-from foresail.train.update.scoring import score_sequences
+from foresail.train.update.scoring import scorer
 
 CHOSEN = "resampled.json"
 SCORED_AT_ONCE = 4096  # conversations
@@ -127,15 +127,8 @@ def empty_mixture() -> ChatMixture:
 
 def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:
     """The mean loss of each one's tokens, on every rank; ranks compute a share each."""
-    losses: list[float] = []
+    losses, score = list[float](), scorer(trainer, trainer.policy.model)
     for first in range(0, len(sequences), SCORED_AT_ONCE):
-        scored = score_sequences(
-            trainer.policy.model,
-            sequences[first : first + SCORED_AT_ONCE],
-            temperature=1.0,
-            micro_batch_tokens=trainer.recipe.micro_batch_tokens,
-            device=trainer.device,
-            world=trainer.world,
-        )
+        scored = score(sequences[first : first + SCORED_AT_ONCE])
         losses += [-logprobs_T.double().nanmean().item() for logprobs_T in scored]
     return losses
