@@ -19,14 +19,11 @@ from foresail.recipe.stages.kto import Kto
 from foresail.records import TrainAnswer, TrainSequence
 from foresail.train.references.reference import compared, sum_scores
 from foresail.train.session import Outcome
-from foresail.train.stages.preference_run import (
-    Objective,
-    learn_preferences,
-    run_preferences,
-    sum_preferences,
-)
+from foresail.train.stages.preference_run import Objective, learn_preferences, run_preferences
 from foresail.train.trainer import Trainer
+from foresail.train.update.held_out import sum_loss
 from foresail.train.update.scoring import Score, scorer
+from foresail.train.update.split_answers import answer_batches
 
 PER_ANSWER = ("rewards/", "logps/", "kto/")  # metrics that are sums over answers; others are over tokens
 
@@ -123,7 +120,8 @@ def measure(trainer: Trainer[Kto], answers: Sequence[TrainAnswer]) -> dict[str, 
     """Loss, rewards and KL, as if they were one update; ranks compute a share each."""
     answers = compared(trainer, answers)
     kl = estimate_kl(scorer(trainer, trainer.policy.model), answers)
-    sums = sum_preferences(trainer, answers, partial(unpaired_loss, settings=trainer.recipe.loss, kl=kl))
+    loss = partial(unpaired_loss, settings=trainer.recipe.loss, kl=kl)
+    sums = sum_loss(trainer, answer_batches(trainer, answers), loss)
     figures = means(sums, answers, kl)
     names = ("rewards/chosen", "rewards/rejected", "rewards/margins")
     rewards = {f"val/{name}/{{}}": figures[name] for name in names if name in figures}

@@ -42,8 +42,7 @@ from foresail.train.stages.preference_supply import draw_entries, next_entries, 
 from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.held_out import sum_loss
-from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.split_answers import answer_batches
 from foresail.train.update.step import Loss, token_loss
 
 SCORED_AT_ONCE = 1024  # preferences, between two updates of the display
@@ -196,21 +195,9 @@ def learn_preferences(
 ) -> dict[str, float]:
     """One optimiser update, of which this rank computes its share."""
     recipe: PreferenceStage = trainer.recipe
-    batches = [
-        *pack_answer_share(
-            entries, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device
-        )
-    ]
+    batches = [*answer_batches(trainer, entries)]
     batch_loss = partial(token_loss, loss=loss, mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps))
     return learn(trainer, batches, batch_loss, rate=rate, done=(trainer.progress.updates + 1) / recipe.steps)
-
-
-def sum_preferences(trainer: Trainer[Preferring], entries: Sequence[Entry], loss: Loss) -> dict[str, float]:
-    """The loss and its terms, summed over a held-out set."""
-    batches = pack_answer_share(
-        entries, trainer.world, max_tokens=trainer.recipe.micro_batch_tokens, device=trainer.device
-    )
-    return sum_loss(trainer, batches, loss)
 
 
 # What is logged.
