@@ -15,7 +15,7 @@ from statistics import fmean, pstdev
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foresail.algorithms.credit import uniform_credit
+from foresail.algorithms.advantages import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.self_distillation import distill_told
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit

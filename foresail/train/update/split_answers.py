@@ -37,7 +37,6 @@ def pack_answer_share(
     *,
     max_tokens: int,
     device: torch.device,
-    share: bool = True,
 ) -> Iterator[PackedBatch]:
     """This rank's micro-batches, as many as the rank with most has. `preferences` are all of the update, on every
     rank: one weighs the same wherever it is computed.
@@ -50,7 +49,7 @@ def pack_answer_share(
     plans = plan_answers(
         own,
         max_tokens=max_tokens * context_size(world),
-        share_from=WORTH_SHARING[device.type] if share else None,
+        share_from=WORTH_SHARING[device.type],
     )
     num_idle = data.max(len(plans)) - len(plans)
     good = good_tokens(preferences)
