@@ -72,20 +72,15 @@ class SftStages:
         for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
             yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
-    def asks_model(self, number: int) -> bool:
-        """Whether the model's losses must be computed before the stage begins."""
-        again = self.recipe.resampled(number)
-        return again is not None and number not in self.chosen
-
     def choose(self, number: int, losses: Sequence[float]) -> None:
         again = self.recipe.resampled(number)
         assert again is not None
         self.chosen[number] = choose_best(self.own[again[1]], losses, again[0])
 
-    def candidates(self, number: int) -> list[TrainSequence]:
+    def candidates(self, number: int) -> list[TrainSequence] | None:
+        """Of an earlier stage, to choose from by their losses before this stage begins; None: no choice is left."""
         again = self.recipe.resampled(number)
-        assert again is not None
-        return self.own[again[1]].entries
+        return None if again is None or number in self.chosen else self.own[again[1]].entries
 
     def data(self, number: int) -> StageData:
         """Of a stage that begins, or goes on."""
