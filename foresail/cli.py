@@ -27,7 +27,7 @@ from foresail.commands.mtp import mtp_app
 from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
 from foresail.recipe.other_trainers.values import other_stage
-from foresail.recipe.stages.table import STAGES
+from foresail.recipe.stages.table import STAGES, stage_function
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
@@ -117,15 +117,18 @@ def check(
 
 def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = None) -> None:
     """Load the stage's recipe, look at all it needs, and run it: the command of every stage, under its name."""
-    from foresail.api.stages import launch
+    from foresail.api.stages import explaining_limits, prepare
     from foresail.recipe.reading.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
     if context.info_name not in (loaded.stage, STAGES[loaded.stage].also):
         raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
     folder = loaded.run.folder
-    with explaining_interrupt(how_to_resume(folder), started=folder / "recipe.toml"):
-        outcome = launch(loaded)
+    with (
+        explaining_interrupt(how_to_resume(folder), started=folder / "recipe.toml"),
+        explaining_limits(loaded),
+    ):
+        outcome = prepare(loaded)()
     conclude(outcome)
 
 
@@ -148,7 +151,7 @@ def resume(
     ] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
-    from foresail.api.stages import follow_if_started, relocate, run_stage
+    from foresail.api.stages import explaining_limits, follow_if_started, relocate
     from foresail.runlog.directory import RunDirectory
     from foresail.train.checkpoints.resume import extend, finished_checkpoint, go_back, read_recipe
 
@@ -168,8 +171,8 @@ def resume(
             f"--changed-reward is for runs with rewards; {run} is one of {recipe.stage}, leave it out"
         )
     options = {"changed_reward": True} if changed_reward else {}
-    with explaining_interrupt(how_to_resume(recipe.run.folder)):
-        outcome = run_stage(recipe, resume=True, **options)
+    with explaining_interrupt(how_to_resume(recipe.run.folder)), explaining_limits(recipe):
+        outcome = stage_function(recipe.stage)(recipe, resume=True, **options)
     conclude(outcome)
 
 

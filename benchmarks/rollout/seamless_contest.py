@@ -157,7 +157,7 @@ def seamless(
         lambda launch: scripts[launch].problem,
         draw,
         judge,
-        controller=Controller(wanted=wanted, cap=len(scripts), share_before=share),
+        controller=Controller(num_groups=wanted, cap=len(scripts), share_before=share),
         usable=teaches,
     )
     outcome = Outcome(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foresail.api.given import GivenFiles
 from foresail.api.keywords import Keywords, check_keywords, folder_of
@@ -13,6 +15,10 @@ from foresail.api.result import Records, Result
 from foresail.api.rewards import Rewards, name_rewards
 from foresail.recipe.tables.parts import Problems, Sampling
 from foresail.recipe.tables.reward import Reward
+
+if TYPE_CHECKING:
+    from foresail.evaluation.evaluator import Evaluator
+    from foresail.evaluation.target import Target
 
 OWN = ("samples", "reward", "grader", "seed", "device", "output")
 
@@ -38,6 +44,28 @@ class Evaluation:
         from foresail.evaluation.results import figures_table
 
         Console().print(figures_table(self.results))
+
+
+@contextmanager
+def open_evaluator(target: Target, sampling: Sampling, *, device: str) -> Iterator[Evaluator]:
+    """The target's model and environment, open for any number of sets and modes."""
+    from foresail.agents.build import open_episodes
+    from foresail.check.grading import refuse_broken
+    from foresail.evaluation.evaluator import Evaluator
+
+    with (
+        open_episodes(target.environment) as episodes,
+        Evaluator(
+            target.checkpoint,
+            max_new_tokens=sampling.max_new_tokens,
+            device=device,
+            template_options=target.template_options,
+            episodes=episodes,
+            prompt_tokens=target.prompt_tokens,
+            try_grading=refuse_broken,
+        ) as evaluator,
+    ):
+        yield evaluator
 
 
 def evaluate(
@@ -67,9 +95,6 @@ def evaluate(
         others=OWN,
     )
     chosen = grader if reward is None else Reward(**rewarded)
-    from foresail.agents.build import open_episodes
-    from foresail.check.grading import refuse_broken
-    from foresail.evaluation.evaluator import Evaluator
     from foresail.evaluation.target import find_target
 
     target = find_target(folder_of(model))
@@ -82,18 +107,7 @@ def evaluate(
         settings = target.sampling(sampling)
         rewards = [chosen if isinstance(chosen, Reward) else target.reward(entry, chosen) for entry in sets]
         results = []
-        with (
-            open_episodes(target.environment) as episodes,
-            Evaluator(
-                target.checkpoint,
-                max_new_tokens=settings.max_new_tokens,
-                device=device,
-                template_options=target.template_options,
-                episodes=episodes,
-                prompt_tokens=target.prompt_tokens,
-                try_grading=refuse_broken,
-            ) as evaluator,
-        ):
+        with open_evaluator(target, settings, device=device) as evaluator:
             for number, (entry, grading) in enumerate(zip(sets, rewards, strict=True)):
                 results += evaluator.evaluate(
                     entry,

@@ -8,7 +8,9 @@ result = foresail.resume("runs/rl")
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -208,8 +210,9 @@ def resume(
         )
         recipe = relocate(recipe, folder)
     follow_if_started(recipe)
-    with calling(callbacks):
-        run_stage(recipe, resume=True, **({"changed_reward": True} if changed_reward else {}))
+    options = {"changed_reward": True} if changed_reward else {}
+    with calling(callbacks), explaining_limits(recipe):
+        stage_function(recipe.stage)(recipe, resume=True, **options)
     return Result(folder)
 
 
@@ -242,8 +245,8 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
         settings["reward"] = name_rewards(settings["reward"])
     recipe = finish_recipe(table, settings, name)
     files.write()
-    with calling(callbacks):
-        launch(recipe)
+    with calling(callbacks), explaining_limits(recipe):
+        prepare(recipe)()
     return Result(recipe.run.folder)
 
 
@@ -258,8 +261,11 @@ def take_callbacks(settings: dict[str, Any]) -> Callbacks:
     return Callbacks(**taken)
 
 
-def launch(recipe: Stage) -> Any:
-    """Check all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error.
+def prepare(recipe: Stage) -> Callable[[], Any]:
+    """Check all the recipe needs; what is returned runs it. Warnings go to stderr; what cannot run is one error.
+
+        with explaining_limits(recipe):
+            outcome = prepare(recipe)()
 
     A rank that torchrun has started follows the first one, which does all this.
     """
@@ -273,13 +279,14 @@ def launch(recipe: Stage) -> Any:
         print(f"warning: {warning}", file=sys.stderr)
     if checked.refusals:
         raise RecipeError("\n".join(checked.refusals))
-    return run_stage(recipe, **options)
+    return partial(stage_function(recipe.stage), recipe, **options)
 
 
-def run_stage(recipe: Stage, **options: Any) -> Any:
-    """Train, or go on; where memory or open files end, the error names what to change."""
+@contextmanager
+def explaining_limits(recipe: Stage) -> Iterator[None]:
+    """Around a run: if memory or open files run out, the error names the key or the limit to change."""
     with explaining_files(recipe), explaining_memory(recipe):
-        return stage_function(recipe.stage)(recipe, **options)
+        yield
 
 
 def follow_if_started(recipe: Stage) -> None:

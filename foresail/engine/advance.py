@@ -58,9 +58,9 @@ def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np
     failed_E = np.where(stands_E, len(entries), entries.offsets_E)
     sizes_R = np.diff(firsts_R, append=len(entries))
     counts_R = np.minimum(sizes_R, np.minimum.reduceat(failed_E, firsts_R))
-    kept = SampledTokens(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
-    kept.counts_E[firsts_R], kept.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
-    return kept
+    accepted = SampledTokens(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
+    accepted.counts_E[firsts_R], accepted.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
+    return accepted
 
 
 def judge(

@@ -247,10 +247,10 @@ class Engine:
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
-    def ask_for_drafts(self, wanted: bool = True) -> None:
+    def ask_for_drafts(self, enabled: bool = True) -> None:
         """Whether MTP layers say, with every step from now on, what they think comes next; see `mtp_drafts`."""
-        assert self.own_drafts is not None or not wanted, "an engine without MTP layers"
-        self.runner.propose = wanted
+        assert self.own_drafts is not None or not enabled, "an engine without MTP layers"
+        self.runner.propose = enabled
 
     def mtp_drafts(self) -> Drafts:
         """What MTP layers think that rows sample in the next step; none for rows they were not asked about."""

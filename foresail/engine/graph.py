@@ -108,9 +108,9 @@ def bucket_of(count: int) -> int:
     return -(-count // step) * step
 
 
-def buckets(most: int) -> list[int]:
-    """All sizes up to the one that holds `most`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
+def buckets(largest: int) -> list[int]:
+    """All sizes up to the one that holds `largest`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
     sizes = [bucket_of(1)]
-    while sizes[-1] < most:
+    while sizes[-1] < largest:
         sizes.append(bucket_of(sizes[-1] + 1))
     return sizes

@@ -71,7 +71,7 @@ class Slots(Mapping[int, EngineRow]):
             self.rows.move(row, "running")
 
     def renew(self, row: EngineRow) -> None:
-        """Draw on in the same slot, all that was sampled there being read."""
+        """Go on in the same slot; all that was sampled there has been read."""
         sampled = int(self.table.sampled_S[row.slot])
         self.table.renew(row.slot, row.limit(sampled))
         if len(row.said) + sampled == row.request.sampling.thinking_budget:  # behind it other strings end it
@@ -112,8 +112,8 @@ class Slots(Mapping[int, EngineRow]):
         slots = slots[self.table.left_S[slots] > 0]
         cached = self.table.lengths_S[slots]
         if drafts is not None:
-            most = cached + self.table.left_S[slots] - 1
-            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, most)
+            last = cached + self.table.left_S[slots] - 1
+            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, last)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 
@@ -170,8 +170,8 @@ class Slots(Mapping[int, EngineRow]):
 
         Its keys and values go to the host if they fit there.
         """
-        most = self.pool.num_pages * self.page_size  # as much as the device has
-        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= most
+        max_on_host = self.pool.num_pages * self.page_size  # as much as the device has
+        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= max_on_host
         row.saved = self.save(row) if fits else None
         self.free(row)
         self.admission.queue(row, first=True)
@@ -200,5 +200,5 @@ class Slots(Mapping[int, EngineRow]):
         if cache.routes is not None and known < cached:
             first = known // self.page_size
             pages = row.pages[first : count_pages(cached, self.page_size)]
-            found_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
-            row.experts = [*row.experts, *found_TX[known - first * self.page_size :]]
+            experts_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
+            row.experts = [*row.experts, *experts_TX[known - first * self.page_size :]]

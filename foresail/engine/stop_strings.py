@@ -44,10 +44,10 @@ class StopStrings:
         """Tokens at the end, before which nothing matters: no string that is not whole yet begins there, nor one
         that is whole and reaches into what could begin another.
         """
-        wanted, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
-        while first > 0 and wanted > 0:  # bytes before the last token
+        num_bytes, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
+        while first > 0 and num_bytes > 0:  # bytes before the last token
             first -= 1
-            wanted -= len(self.vocabulary[said[first]])
+            num_bytes -= len(self.vocabulary[said[first]])
         return said[max(first, 0) :]
 
     def cut(
@@ -61,10 +61,10 @@ class StopStrings:
             rows = np.flatnonzero((counts_R > place) & (states_R != FOUND))
             states_R[rows] = self.next_KV[states_R[rows], sampled.tokens_E[firsts_R[rows] + place]]
             counts_R[rows[states_R[rows] == FOUND]] = place + 1
-        found_R = states_R == FOUND
-        if not found_R.any():
+        complete_R = states_R == FOUND
+        if not complete_R.any():
             return states_R, sampled
-        ends_R[found_R & (ends_R != BROKEN)] = STOPPED
+        ends_R[complete_R & (ends_R != BROKEN)] = STOPPED
         counts_E, ends_E = sampled.counts_E.copy(), sampled.ends_E.copy()
         counts_E[firsts_R], ends_E[firsts_R] = counts_R, ends_R
         return states_R, replace(sampled, counts_E=counts_E, ends_E=ends_E)
@@ -122,6 +122,6 @@ def by_token(next_KB: np.ndarray, first: int, vocabulary: Sequence[bytes]) -> np
         before_KV = states_KV[:, :longer]
         after_KV = next_KB[np.maximum(before_KV - first, 0), bytes_V]
         states_KV[:, :longer] = np.where(before_KV == FOUND, FOUND, after_KV)
-    found_KV = np.empty_like(states_KV)
-    found_KV[:, order] = states_KV
-    return found_KV
+    by_id_KV = np.empty_like(states_KV)
+    by_id_KV[:, order] = states_KV
+    return by_id_KV

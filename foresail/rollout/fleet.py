@@ -167,10 +167,10 @@ class Fleet:
                     instance.cancel(dispatch.spec.id)
                 else:
                     self.open[dispatch.spec.id] = parked.without_kv()
-        found = {spec.sample: self.open.get(spec.id) for spec in specs}
+        works = {spec.sample: self.open.get(spec.id) for spec in specs}
         for spec in specs:
             self._forget(spec.id)
-        return {sample: work for sample, work in found.items() if isinstance(work, Parked) and work.ids}
+        return {sample: work for sample, work in works.items() if isinstance(work, Parked) and work.ids}
 
     def work(self) -> list[RequestEnded]:
         """Ask every instance once, hand out what fits now, return what has ended."""
@@ -207,11 +207,11 @@ class Fleet:
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of all instances since the last call: the mean over those that have one."""
-        found: dict[str, list[float]] = {}
+        by_name: dict[str, list[float]] = {}
         for instance in self.instances.values():
             for name, value in instance.take_figures().items():
-                found.setdefault(name, []).append(value)
-        means = {name: fmean(values) for name, values in found.items()}
+                by_name.setdefault(name, []).append(value)
+        means = {name: fmean(values) for name, values in by_name.items()}
         syncs = {} if self.weights is None else self.weights.take_figures()
         return means | syncs | self.replacements.take_figures()
 
@@ -231,7 +231,7 @@ class Fleet:
                 instance.update_weights(self.version)
 
     def _stopped(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
-        """What ran of a group that is given up, with where: each instance must be told, if it is still there."""
+        """What ran of a group that is given up, with where: each instance must stop it, if it is still there."""
         for dispatch in self.scheduler.cancel_group(group):
             if dispatch.instance in self.instances:
                 yield dispatch, self.instances[dispatch.instance]

@@ -20,7 +20,7 @@ CHUNK = 64  # tokens; a shorter one would cost more than the capacity it saves
 
 # capability -> what a backend without it does, and what to do about that
 LACKS = {
-    "keyed_noise": "samples its own noise, so that no run can be repeated; set run.deterministic = false",
+    "keyed_noise": "draws its own noise, so that no run can be repeated; set run.deterministic = false",
     "logprobs": "gives no log-probabilities, which training compares with its own; use another backend",
     "parking": "cannot stop a request half-way; leave rollout.chunk_tokens unset: requests then run undivided",
     "drafts": 'checks no drafts; set rollout.drafts = "auto"',

@@ -171,14 +171,14 @@ class Rounds(Patient):
     """Naive dynamic sampling: batches of the wanted size, each run to its end, until enough are valid."""
 
     def next_launches(self) -> int:
-        return 0 if self.num_active else min(self.wanted, self.cap - len(self._order))
+        return 0 if self.num_active else min(self.num_groups, self.cap - len(self._order))
 
 
 def build_controller(step: Step, wanted: int, share_before: float) -> Controller:
     if step.launches == "all":
         return Controller.for_all(wanted)
     build = Rounds if step.launches == "rounds" else Controller if step.early_termination else Patient
-    return build(wanted=wanted, cap=wanted * step.launch_cap, share_before=share_before)
+    return build(num_groups=wanted, cap=wanted * step.launch_cap, share_before=share_before)
 
 
 def build_fleet(

@@ -256,7 +256,7 @@ def test_a_step_that_closes_gives_up_programs_that_still_run() -> None:
             problems(6).__getitem__,
             group_spec,
             judge,
-            controller=Controller(wanted=2, cap=6, share_before=0.34),
+            controller=Controller(num_groups=2, cap=6, share_before=0.34),
             usable=gradable,
             stream=stream,
         )

@@ -8,12 +8,13 @@ pass_window = [0.1, 0.9]
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from foresail.data.chats.conversations import Chat
+from foresail.recipe.tables.levels import read_by_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,29 +71,10 @@ def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
 
 def read_pass_rates(path: Path) -> dict[str, float | None]:
     """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: not gradable."""
-    if not path.is_file():
-        raise ValueError(f"{path} is no file of pass rates; `foresail data grade-difficulty` writes one")
-    rates: dict[str, float | None] = {}
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                identity, rate = read_entry(line, f"{path}:{number}")
-                rates[identity] = rate
-    return rates
+    return read_by_id(path, "pass_rate", to_rate)
 
 
-def read_entry(line: str, place: str) -> tuple[str, float | None]:
-    try:
-        entry = json.loads(line)
-        rate = entry["pass_rate"]
-        valid = rate is None or (
-            isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
-        )
-        if valid:
-            return str(entry["id"]), rate
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
-    raise ValueError(
-        f"{place} does not tell a problem's pass rate; each line must be an object with id and pass_rate (0 to 1, "
-        "or null), as `foresail data grade-difficulty` writes it"
-    )
+def to_rate(value: Any) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+        return value
+    raise TypeError("no rate from 0 to 1")

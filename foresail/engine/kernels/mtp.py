@@ -62,7 +62,7 @@ def lay_out(
     def empty(*size: int, dtype: torch.dtype = torch.int64) -> Tensor:
         return torch.empty(*size, dtype=dtype, device=device)
 
-    found = DraftLayout(
+    layout = DraftLayout(
         slots_R=empty(num_rows, dtype=torch.int32),
         firsts_R=empty(num_rows),
         counts_R=empty(num_rows),
@@ -84,17 +84,17 @@ def lay_out(
         next_SJ,
         known_S,
         pages_SP,
-        found.slots_R,
-        found.firsts_R,
-        found.counts_R,
-        found.last_R,
-        found.before_KR,
-        found.slots_W,
-        found.positions_W,
-        found.places_W,
-        found.contexts_W,
-        found.rows_W,
-        found.tokens_KW,
+        layout.slots_R,
+        layout.firsts_R,
+        layout.counts_R,
+        layout.last_R,
+        layout.before_KR,
+        layout.slots_W,
+        layout.positions_W,
+        layout.places_W,
+        layout.contexts_W,
+        layout.rows_W,
+        layout.tokens_KW,
         num_entries,
         num_rows,
         num_places,
@@ -106,7 +106,7 @@ def lay_out(
         ROW_ENTRIES=ROW_ENTRIES,
         ENTRIES=power_from(num_entries),
     )
-    return found
+    return layout
 
 
 @triton.jit(

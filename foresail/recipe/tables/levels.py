@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from foresail.recipe.tables.inputs import LARGEST_COUNTED, first_line, reach
 from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.sources import named
 from foresail.recipe.tables.values import NUM_LEVELS, Mix
+
+T = TypeVar("T")
 
 
 def to_level(value: Any) -> int | None:
@@ -29,30 +31,32 @@ def to_level(value: Any) -> int | None:
 
 
 def read_levels(path: Path) -> dict[str, int | None]:
-    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: nobody could tell."""
+    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: not gradable."""
+    return read_by_id(path, "level", to_level)
+
+
+def read_by_id(path: Path, key: str, convert: Callable[[Any], T]) -> dict[str, T]:
+    """One column of a file that `foresail data grade-difficulty` wrote, by problem id."""
+    what = key.replace("_", " ")
     if not path.is_file():
         hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
-        raise ValueError(f"{path} is no file of difficulty levels; {hint}")
-    levels = {}
+        raise ValueError(f"{path} is no file of difficulty levels or pass rates; {hint}")
+    values: dict[str, T] = {}
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip():
-                identity, value = read_entry(line, f"{path}:{number}")
-                levels[identity] = value
-    return levels
-
-
-def read_entry(line: str, place: str) -> tuple[str, int | None]:
-    try:
-        entry = json.loads(line)
-        return str(entry["id"]), to_level(entry["level"])
-    except (TypeError, KeyError, json.JSONDecodeError):
-        raise ValueError(
-            f"{place} does not tell a problem's level; each line must be an object with id and level, as "
-            "`foresail data grade-difficulty` writes it"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                values[str(entry["id"])] = convert(entry[key])
+            except (TypeError, KeyError, RecursionError, json.JSONDecodeError):
+                raise ValueError(
+                    f"{path}:{number} does not tell a problem's {what}; each line must be an object with id and "
+                    f"{key}, as `foresail data grade-difficulty` writes it"
+                ) from None
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+    return values
 
 
 def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.engine.engine import Engine
 
 WEIGHT = 6.0  # observations of one row that count as much as what is known of all
-KEPT = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
+DECAY = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
 
 
 class SourceRecord:
@@ -32,10 +32,10 @@ class SourceRecord:
         places_K = np.arange(MAX_DRAFT)
         tried_RK = (places_K < allowed_R[:, None]) & (places_K <= reached_R[:, None])
         right_RK = places_K < reached_R[:, None]
-        self.tried_K = KEPT * self.tried_K + tried_RK.sum(0)
-        self.right_K = KEPT * self.right_K + right_RK.sum(0)
-        self.tried_SK[slots_R] = KEPT * self.tried_SK[slots_R] + tried_RK
-        self.right_SK[slots_R] = KEPT * self.right_SK[slots_R] + right_RK
+        self.tried_K = DECAY * self.tried_K + tried_RK.sum(0)
+        self.right_K = DECAY * self.right_K + right_RK.sum(0)
+        self.tried_SK[slots_R] = DECAY * self.tried_SK[slots_R] + tried_RK
+        self.right_SK[slots_R] = DECAY * self.right_SK[slots_R] + right_RK
 
     def forget(self, slots: np.ndarray) -> None:
         self.tried_SK[slots] = self.right_SK[slots] = 0
@@ -88,10 +88,10 @@ class DraftSources:
         self.num_layers = 0 if engine.own_drafts is None else engine.own_drafts.num_layers
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
 
-    def ask(self, wanted: bool) -> None:
+    def ask(self, enabled: bool) -> None:
         """Whether MTP layers draft in the next steps; they follow the text anyway."""
         if self.num_layers:
-            self.engine.ask_for_drafts(wanted)
+            self.engine.ask_for_drafts(enabled)
 
     def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> DraftChoice:
         """For each row the draft, of at most so many tokens, of which more are likely to stand."""

@@ -88,7 +88,7 @@ class Restarts:
             self.starting.append(Starting(place=place, instance=instance, since=time.monotonic()))
 
     def ready(self) -> list[Instance]:
-        found: list[Instance] = []
+        ready: list[Instance] = []
         for follower in [*self.starting]:
             try:
                 is_ready = follower.instance.is_ready
@@ -101,10 +101,10 @@ class Restarts:
                 self.starting.remove(follower)
                 self.followers[follower.instance.name] = follower
                 self.recoveries.append(waited)
-                found.append(follower.instance)
+                ready.append(follower.instance)
             elif waited > self.seconds:
                 self._give_up(follower)
-        return found
+        return ready
 
     def _give_up(self, follower: Starting) -> None:
         self.starting.remove(follower)

@@ -131,8 +131,8 @@ class VllmInstance:
 
     def poll(self) -> list[Report]:
         reports = []
-        while (found := self._next_ended()) is not None:
-            running, outcome = found
+        while (ended := self._next_ended()) is not None:
+            running, outcome = ended
             if self.running.get(running.dispatch.spec.id) is not running:  # cancelled in the moment it ended
                 continue
             if isinstance(outcome, BaseException):

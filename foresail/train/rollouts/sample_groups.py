@@ -121,5 +121,5 @@ def build_controller(
     if not settings.enabled:
         return Controller.for_all(num_groups)
     return Controller(
-        wanted=num_groups, cap=min(num_groups * settings.max_rounds, num_problems), share_before=share
+        num_groups=num_groups, cap=min(num_groups * settings.max_rounds, num_problems), share_before=share
     )

@@ -44,9 +44,8 @@ def work(rank: int, size: int, folder: Path) -> None:
     choose_library(torch.float32)
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
         named, shared = dict(cases()), shared_cases(size)
-        plain = (
-            named if size <= 2 else shared
-        )  # what holds for two ranks and for one of each kind holds for four
+        # what holds for two ranks, and for one case of each kind, holds for one rank and for four
+        plain = named if size == 2 else shared
         found: Found = {"cases": {1: {name: named[name](world) for name in plain}}}
         found["world"] = totals(world)
         found["expert load"] = {1: expert_load(world)}
