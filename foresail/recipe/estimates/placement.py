@@ -172,9 +172,9 @@ def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
         places = sum(count_fitting(placed.each, node, placed.count) for node in nodes)
         if places < placed.count:
             yield (
-                f"{named(placed)} need {placed.each.cpus:g} CPUs and {placed.each.gpus:g} GPUs each on one node, "
-                f"and the cluster's {len(nodes)} nodes have room for {places}; ask for less each, for fewer of "
-                "them, or bring larger nodes"
+                f"{named(placed)} need {placed.each.cpus:g} CPUs and {placed.each.gpus:g} GPUs each on "
+                f"one node, and the cluster's {len(nodes)} nodes have room for {places}; request less for "
+                "each or fewer of them, or use larger nodes"
             )
 
 

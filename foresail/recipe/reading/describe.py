@@ -49,7 +49,7 @@ def batch_line(row: Batch) -> str:
 
 def memory_lines(found: Preflight) -> Iterator[str]:
     if found.shape is None or found.memory is None:
-        yield "Memory: unknown, for the model cannot be read"
+        yield "Memory: unknown, because the model cannot be read"
         return
     dtype = dtype_of(found.recipe.model.dtype, found.device)
     million = found.shape.num_parameters / 1e6
@@ -57,7 +57,7 @@ def memory_lines(found: Preflight) -> Iterator[str]:
     if (lora := found.recipe.lora) is not None:
         pairs = count_adapters(found.shape, lora.rank, lora.targets) / 1e6
         targets = ", ".join(projections_of(lora.targets))
-        yield f"  {pairs:,.1f} M more learn, in pairs of rank {lora.rank} beside {targets}"
+        yield f"  {pairs:,.1f} M more are trained, in adapters of rank {lora.rank} of {targets}"
     micro_batch = f"one micro-batch of {grouped(found.batches.micro_batch.tokens)} tokens"
     if found.recipe.cluster.context > 1:
         micro_batch = f"{grouped(found.recipe.tokens_at_once)} tokens of {micro_batch}"

@@ -60,10 +60,10 @@ def describe(recipe: Stage, error: BaseException) -> str:
     settings, folder = [*smaller_settings(recipe)], recipe.run.folder
     then = "then start it again"
     if (folder / "recipe.toml").is_file():
-        then = f"checkpoints are whole, to go on: foresail resume {folder} {settings[0].split(' (')[0]}"
+        then = f"checkpoints are intact; to go on: foresail resume {folder} {settings[0].split(' (')[0]}"
     return (
-        f"no memory left ({in_short(error)}). Set {', or '.join(settings)}; on a GPU, see that no other process "
-        f"has its memory; {then}"
+        f"no memory left ({in_short(error)}). Set {', or '.join(settings)}; on a GPU, see that no other "
+        f"process has its memory; {then}"
     )
 
 

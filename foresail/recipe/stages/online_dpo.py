@@ -64,7 +64,7 @@ class OnlineDpo(RolloutStage):
     def reference_mistakes(self) -> Iterator[str]:
         settings, needs = self.reference, self.loss.needs_reference
         if not needs and (settings.path is not None or settings.renew_every):
-            yield f'loss.kind = "{self.loss.kind}" compares with no reference; remove [reference]'
+            yield f'loss.kind = "{self.loss.kind}" has no reference; remove [reference]'
         if self.lora is None:
             return
         if settings.renew_every:
@@ -75,7 +75,7 @@ class OnlineDpo(RolloutStage):
         if self.cluster.ranks > 1 and settings.path is None and needs:
             where = self.model.path or "a checkpoint of the starting model"
             yield (
-                "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+                "on several ranks the model without its LoRA adapters cannot be the reference; set "
                 f'reference.path = "{where}", or cluster.ranks = 1'
             )
 

@@ -68,7 +68,7 @@ class RewardModel(Stage):
                 f"{self.packed_tokens} tokens; set micro_batch_tokens = {2 * self.max_length} or more"
             )
         if self.cluster.context > 1:
-            yield "a reward model wants whole answers on every rank; set cluster.context = 1"
+            yield "a reward model needs whole answers on every rank; set cluster.context = 1"
         yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")
         yield from training_mistakes(self.cluster, "reward-model")
         yield from name_mistakes("data", self.data)

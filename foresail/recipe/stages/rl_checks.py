@@ -26,13 +26,13 @@ def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: boo
         return
     if carry:
         yield (
-            "how far the samples are that dynamic_sampling.carry goes on with depends on the machine's speed, and "
-            "run.deterministic is set; set dynamic_sampling.carry = false"
+            "with dynamic_sampling.carry results depend on the machine's speed, and run.deterministic is "
+            "set; set dynamic_sampling.carry = false"
         )
     if sampling.truncates and run.device != "cpu":
         yield (
-            "top_p, top_k and min_p add up probabilities, which PyTorch does in any order on a GPU, and "
-            'run.deterministic is set; remove them, or set run.device = "cpu"'
+            "top_p, top_k and min_p sum probabilities, which PyTorch does in no fixed order on a GPU, "
+            'and run.deterministic is set; remove them, or set run.device = "cpu"'
         )
 
 
@@ -43,8 +43,8 @@ def grader_host_mistakes(
     quick = reward.is_quick and all(grader in (None, *QUICK) for grader in graders)
     if cluster.grader_hosts and quick and not reward.workers:
         yield (
-            "this process grades what takes it microseconds, so cluster.grader_hosts have nothing to do; remove "
-            "it, or set reward.workers to the processes that each of them has"
+            "these graders are fast and run in the trainer's process, so cluster.grader_hosts have "
+            "nothing to do; remove it, or set reward.workers to the processes that each of them has"
         )
 
 
@@ -89,7 +89,7 @@ def nearest_multiples(number: int, divisor: int) -> str:
 
 def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]:
     if sampling.temperature == 0:
-        yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
+        yield "sampling.temperature 0 gives identical samples, so nothing is learned; try 1.0"
     if reward.overlong_buffer >= sampling.max_new_tokens:
         yield (
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
@@ -132,7 +132,7 @@ def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:
             yield (
-                f"dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "
+                f"dynamic_sampling.{key} needs the pass rates of problems, and reward.grader is "
                 f'"{reward.grader}"; remove it, or name a grader'
             )
 

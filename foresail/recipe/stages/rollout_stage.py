@@ -177,8 +177,8 @@ class RolloutStage(Stage):
         yield from length_mistakes(self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
-                "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "
-                "curriculum may draw otherwise; set it to false"
+                "dynamic_sampling.carry continues samples of the step before, which another stage of the "
+                "curriculum may sample differently; set it to false"
             )
         for number, phase in enumerate(self.phases, start=1):
             yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
@@ -220,8 +220,8 @@ class RolloutStage(Stage):
         rewarded = self.environment is not None and self.environment.may_give_rewards
         if not rewarded and (ENVIRONMENT in graders or self.reward.asks_environment):
             yield (
-                'the grader "environment" adds up what an environment gives for the turns; set environment.name to '
-                "one that gives rewards, or name another grader"
+                'the grader "environment" adds up the environment\'s rewards for the turns; set '
+                "environment.name to one that gives rewards, or name another grader"
             )
         yield from ungraded_mistakes(self.reward, dynamic_sampling)
         if self.eval_every and not self.eval:
@@ -339,7 +339,10 @@ class RolloutStage(Stage):
     def warnings(self) -> Iterator[str]:
         yield from super().warnings()
         if self.eval and not self.eval_every:
-            yield "there is an [eval] table, but eval_every is 0: never; set eval_every, to 10 say, or remove it"
+            yield (
+                "there is an [eval] table, but eval_every is 0: never; set eval_every = 10, for example, or "
+                "remove [eval]"
+            )
         drawn = self.count_batches().run.prompts or 0
         yield from supply_warnings(self.data, drawn, "prompts")
 

@@ -159,14 +159,17 @@ class Sft(Stage):
             kept = (source.limit, source.held_out)
             if (first := amounts.setdefault(source.source, kept)) != kept and max(first[1], kept[1]):
                 yield (
-                    f"{source.source} has another limit or held_out in one place than in another, so that some "
-                    "would learn what others keep away; set them alike"
+                    f"{source.source} has another limit or held_out in one place than in another, so that "
+                    "one would train on what another holds out; set the same in all"
                 )
         yield from name_mistakes("held_out", self.held_out)
         measured = {source.label for phase in self.phases for source in phase.data if source.held_out}
         for log in self.held_out:
             if log.label in measured:
-                yield f'held_out is called "{log.label}", and so is what data keeps away; give it another name'
+                yield (
+                    f'held_out has the name "{log.label}", and so has a held-out part of data; give it '
+                    "another name"
+                )
         if self.eval_every and not self.measures:
             yield "eval_every measures the loss on held-out conversations; set data.held_out, or add [[held_out]]"
 

@@ -225,8 +225,8 @@ class Stage(CheckedPart):
         yield from mtp_refusals(self.mtp_settings, shape)
         if shape.scores and not self.scores:
             yield (
-                f"model.path {self.model.path} is a reward model: it gives scores and no words; name a language "
-                f"model, or train it further with foresail reward-model"
+                f"model.path {self.model.path} is a reward model, which cannot generate text; name a "
+                "language model, or train it further with foresail reward-model"
             )
 
     def context_refusal(self, context: int) -> str:
@@ -240,7 +240,10 @@ class Stage(CheckedPart):
         """Settings that run, but hardly mean what was meant."""
         settings = self.checkpoints
         if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
-            yield f'checkpoints.best = "{settings.best}" keeps the highest; set checkpoints.best_is = "min"'
+            yield (
+                f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = '
+                '"min"'
+            )
 
     def batch_notes(self) -> Iterator[str]:
         """Lines below the table of batches."""
@@ -265,7 +268,7 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
         yield "set one of model.path (a checkpoint) and [model.shape] (fresh weights)"
     if model.shape is not None:
         if model.tokenizer is None:
-            yield "fresh weights bring no tokenizer; set model.tokenizer to its directory"
+            yield "fresh weights come without a tokenizer; set model.tokenizer to its directory"
         try:
             check_family(model.shape)
         except ValueError as error:
@@ -280,4 +283,4 @@ def optimizer_mistakes(
     if optimizer.name == "muon" and optimizer.states == "8bit":
         yield f'{place}.states = "8bit" is AdamW\'s; Muon keeps one float32 momentum: leave it out'
     if optimizer.name == "muon" and lora is not None:
-        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains pairs; leave one of them out'
+        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains adapters; remove one of them'

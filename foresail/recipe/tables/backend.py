@@ -23,8 +23,8 @@ def backend_mistakes(
         return
     if run.deterministic:
         yield (
-            'rollout.backend = "vllm" draws its own noise, so that no run can be repeated; set run.deterministic = '
-            'false, or rollout.backend = "native"'
+            'rollout.backend = "vllm" has random numbers of its own, so runs are not reproducible; set '
+            'run.deterministic = false, or rollout.backend = "native"'
         )
     if rollout.drafts == "on":
         yield (
@@ -32,18 +32,21 @@ def backend_mistakes(
             'rollout.speculation to "ngram" or "suffix"'
         )
     if engine.batch_invariant:
-        yield 'engine.batch_invariant is the native engine\'s; set it to false with rollout.backend = "vllm"'
+        yield 'engine.batch_invariant is for the native engine; set it to false with rollout.backend = "vllm"'
     if engine.replay_routing:
         yield (
             "engine.replay_routing needs the native engine, which records each token's experts; set it to false "
             'with rollout.backend = "vllm"'
         )
     if engine.kv_dtype == "fp8":
-        yield 'engine.kv_dtype = "fp8" is the native engine\'s; set it to "model" with rollout.backend = "vllm"'
+        yield (
+            'engine.kv_dtype = "fp8" is for the native engine; set it to "model" with rollout.backend = '
+            '"vllm"'
+        )
     if sampling.thinking_budget is not None:
         yield (
-            "sampling.thinking_budget puts tokens into responses, which the native engine does; remove it, or set "
-            'rollout.backend = "native"'
+            "sampling.thinking_budget inserts tokens into responses, which only the native engine can "
+            'do; remove it, or set rollout.backend = "native"'
         )
     if 0 < sampling.temperature < LEAST_VLLM_TEMPERATURE:
         yield (

@@ -59,8 +59,8 @@ class Cluster(Part):
 def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
     if cluster.kind == "ray" and cluster.ranks == 1 and not (rollout.workers or cluster.grader_hosts):
         yield (
-            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the first, and '
-            "there are none; set rollout.workers = 2, say"
+            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the '
+            "first, and there are none; set rollout.workers = 2, for example"
         )
     if on_ray(cluster, rollout) and cluster.placement == "colocated" and rollout.backend == "vllm":
         yield (
@@ -92,11 +92,11 @@ def local_mistakes(cluster: Cluster) -> Iterator[str]:
     if cluster.kind == "ray":
         return
     if cluster.address is not None:
-        yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
+        yield 'cluster.address is for a Ray cluster; set cluster.kind = "ray", or remove it'
     if cluster.placement == "separate":
         yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
     if cluster.grader_hosts:
-        yield 'cluster.grader_hosts are Ray\'s; set cluster.kind = "ray", or remove it'
+        yield 'cluster.grader_hosts is for Ray; set cluster.kind = "ray", or remove it'
 
 
 def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
@@ -104,10 +104,10 @@ def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
     if cluster.kind == "ray" and cluster.ranks == 1:
         yield (
             f'cluster.kind = "ray" places ranks beyond the first, and this {stage} has none; set '
-            "cluster.ranks = 2, say"
+            "cluster.ranks = 2, for example"
         )
     if cluster.grader_hosts:
-        yield f"cluster.grader_hosts grade, and {stage} has nothing to grade; remove it"
+        yield f"cluster.grader_hosts is for stages that grade, and {stage} does not; remove it"
     yield from local_mistakes(cluster)
 
 

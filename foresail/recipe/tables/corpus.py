@@ -70,8 +70,8 @@ def read_manifest(folder: str | Path) -> Manifest:
         )
     if not file.is_file():
         raise CorpusError(
-            f"{folder} has no {MANIFEST}: it is no corpus, or its making was stopped; the same "
-            "`foresail data tokenize` goes on with it"
+            f"{folder} has no {MANIFEST}: it is not a corpus, or an unfinished one; the same `foresail "
+            "data tokenize` continues it"
         )
     try:
         manifest = Manifest.model_validate_json(file.read_bytes())

@@ -84,13 +84,13 @@ def check_tokenizer(
     if template is not None:
         if template not in BUILT_IN_TEMPLATES and not Path(template).is_file():
             yield (
-                f"model.chat_template {template} is no file; name one with a chat template in Jinja, or one of "
-                f"{', '.join(BUILT_IN_TEMPLATES)}"
+                f"model.chat_template {template} is not a file; name one with a chat template in Jinja, "
+                f"or one of {', '.join(BUILT_IN_TEMPLATES)}"
             )
     elif chats and not has_chat_template(directory):
         yield (
-            f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "
-            "an instruct model of the same family has it"
+            f"{directory} has no chat template, and prompts are chat messages; add a chat_template.jinja, "
+            "such as that of an instruct model of the same family"
         )
 
 
@@ -118,7 +118,7 @@ def tokenizer_size(file: Path) -> int | None:
     ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
     added = [token["id"] for token in content.get("added_tokens") or ()]
     if not all(type(number) is int for number in (*ids, *added)):
-        raise ValueError(f"{file} has ids that are no whole numbers")
+        raise ValueError(f"{file} has ids that are not whole numbers")
     return max([*ids, *added], default=-1) + 1
 
 
@@ -198,7 +198,7 @@ def check_parquet(key: str, file: Path) -> Iterator[str]:
 def check_lines(key: str, file: Path) -> Iterator[str]:
     first = first_line(file)
     if not first:
-        yield f"{key} {file} holds only blank lines; it needs one JSON object a line"
+        yield f"{key} {file} holds only blank lines; it needs one JSON object per line"
         return
     if first.startswith(b"["):  # one long list, which the reader takes as well
         return
@@ -207,7 +207,7 @@ def check_lines(key: str, file: Path) -> Iterator[str]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        yield f"{key} {file}: its first line is not a JSON object; it needs one a line"
+        yield f"{key} {file}: its first line is not a JSON object; it needs one per line"
 
 
 def first_line(file: Path) -> bytes:

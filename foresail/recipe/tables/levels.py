@@ -23,7 +23,7 @@ def to_level(value: Any) -> int | None:
     digits = re.fullmatch(r"(?:level )?(\d)(?:\.0)?", str(value).strip().lower())
     if digits is None or not 1 <= int(digits[1]) <= NUM_LEVELS:
         raise ValueError(
-            f"{value!r} is no difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
+            f"{value!r} is not a difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
         )
     return int(digits[1])
 
@@ -32,7 +32,7 @@ def read_levels(path: Path) -> dict[str, int | None]:
     """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: nobody could tell."""
     if not path.is_file():
         hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
-        raise ValueError(f"{path} is no file of difficulty levels; {hint}")
+        raise ValueError(f"{path} is not a file of difficulty levels; {hint}")
     levels = {}
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
@@ -48,8 +48,8 @@ def read_entry(line: str, place: str) -> tuple[str, int | None]:
         return str(entry["id"]), to_level(entry["level"])
     except (TypeError, KeyError, json.JSONDecodeError):
         raise ValueError(
-            f"{place} does not tell a problem's level; each line must be an object with id and level, as "
-            "`foresail data grade-difficulty` writes it"
+            f"{place} does not have the level of a problem; each line must be an object with id and "
+            "level, as `foresail data grade-difficulty` writes it"
         ) from None
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
@@ -81,7 +81,7 @@ def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: i
     if missing := [level for level in wanted if not counts.get(level)]:
         levels = " and ".join(map(str, missing))
         yield (
-            f"mix gives weight to level {levels}, of which there is no problem; set that weight to 0 (problems by "
+            f"mix gives weight to level {levels}, which no problem has; set that weight to 0 (problems by "
             f"level: {there})"
         )
     elif wanted and (total := sum(counts[level] for level in wanted)) < prompts_per_step:

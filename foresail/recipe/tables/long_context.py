@@ -46,6 +46,6 @@ class LongContext(CheckedPart):
 
     def mistakes(self) -> Iterator[str]:
         if not self.lengths or min(self.lengths) < 1:
-            yield f"long_context.lengths {list(self.lengths)} are no lengths in tokens; try [512, 1024]"
+            yield f"long_context.lengths {list(self.lengths)} are not lengths in tokens; try [512, 1024]"
         if not self.tasks:
             yield "long_context.tasks is empty; try niah_single"

@@ -46,14 +46,15 @@ class PreferenceLoss(Part):
             )
         if self.kind == "robust" and not self.label_smoothing:
             yield (
-                'loss.kind = "robust" is "sigmoid" without label_smoothing; set loss.label_smoothing = 0.1, say'
+                'loss.kind = "robust" is "sigmoid" without label_smoothing; set loss.label_smoothing = '
+                "0.1, for example"
             )
 
     def warnings(self) -> Iterator[str]:
         if self.kind == "simpo" and self.beta < 1:
             yield (
-                f"loss.beta {self.beta:g} suits DPO; simpo's scales the mean log-probability of a token, and is "
-                "2 to 10 as a rule"
+                f"loss.beta {self.beta:g} is usual for DPO; simpo's beta scales mean log-probabilities "
+                "per token, and is usually 2 to 10"
             )
 
 

@@ -28,7 +28,7 @@ QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 def check_function_name(grader: Any) -> Function:
     """Text as a recipe has it, or the function itself, as a Python program may give it."""
     if not isinstance(grader, str) and not callable(grader):
-        raise PydanticCustomError("string_type", "text is wanted")
+        raise PydanticCustomError("string_type", "it must be text")
     return grader
 
 
@@ -88,7 +88,7 @@ class Term(Part):
     def check_term(self) -> Self:
         check_grader_name(self.grader)
         if not self.label.strip() or "/" in self.label:
-            raise ValueError(f'"{self.label}" is no name for a metric; write it like brevity')
+            raise ValueError(f'"{self.label}" cannot be the name of a metric; choose one like brevity')
         return self
 
 
@@ -213,7 +213,7 @@ class Reward(Part):
         if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
             gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)
             raise ValueError(
-                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {gives} gives "
+                f"wrong and correct are the rewards for verdicts of {', '.join(GRADERS)}; {gives} gives "
                 "rewards of its own, so remove them"
             )
         if self.asks_model and self.model is None:

@@ -49,7 +49,7 @@ def router_mistakes(router: Router | None, lora: Lora | None) -> Iterator[str]:
     if router is None:
         return
     if lora is not None:
-        yield "[router] is for routers that learn, and with [lora] they are frozen; remove [router]"
+        yield "[router] trains routers, and with [lora] they are frozen; remove [router]"
     if not (router.balance or router.z or router.correction_rate):
         yield "router.balance, router.z and router.correction_rate are all 0, so [router] does nothing; remove it"
 

@@ -25,6 +25,6 @@ def staleness_mistakes(rollout: Rollout, cluster: Cluster, *, carry: bool) -> It
         )
     if carry:
         yield (
-            "dynamic_sampling.carry goes on with samples of the step before, which with rollout.staleness = 1 are "
-            "two versions old; set dynamic_sampling.carry = false, or rollout.staleness = 0"
+            "dynamic_sampling.carry continues samples of the step before, which with rollout.staleness = "
+            "1 are two versions old; set dynamic_sampling.carry = false, or rollout.staleness = 0"
         )
