@@ -20,14 +20,14 @@ from foresail.commands.eval_reward import eval_reward
 from foresail.commands.evaluate import evaluate
 from foresail.commands.generate import generate
 from foresail.commands.grade import grade
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.long_context import long_context
 from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
 from foresail.recipe.other_trainers.values import other_stage
-from foresail.recipe.stages.table import STAGES
+from foresail.recipe.stages.table import STAGES, stage_function
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
@@ -72,16 +72,18 @@ def quickstart(
     from rich.console import Console
 
     from foresail.quickstart.agent import run_quickstart_agent
-    from foresail.quickstart.reasoning import Interrupted, choose_folder, run_quickstart
+    from foresail.quickstart.reasoning import choose_folder, run_quickstart
     from foresail.quickstart.report import report, report_agent
+    from foresail.quickstart.stages import Interrupted
 
     console = Console()
     own, report_it = (run_quickstart, report) if what == "reasoner" else (run_quickstart_agent, report_agent)
     folder = choose_folder(run or Path("runs/quickstart" if what == "reasoner" else "runs/quickstart-agent"))
-    summary = own(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
-    if isinstance(summary, Interrupted):
+    try:
+        summary = own(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
+    except Interrupted as stopped:
         words = f"quickstart {what} --run {folder} --seed {seed}"
-        print(f"stopped during {summary.stage}; to go on: {program()} {words}")
+        print(f"stopped during {stopped.stage}; to go on: {program()} {words}")
     else:
         report_it(folder, summary, console, program())
 
@@ -115,15 +117,18 @@ def check(
 
 def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = None) -> None:
     """Load the stage's recipe, look at all it needs, and run it: the command of every stage, under its name."""
-    from foresail.api.stages import launch
+    from foresail.api.stages import explaining_limits, prepare
     from foresail.recipe.reading.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
     if context.info_name not in (loaded.stage, STAGES[loaded.stage].also):
         raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
     folder = loaded.run.folder
-    with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
-        outcome = launch(loaded)
+    with (
+        explaining_interrupt(how_to_resume(folder), started=folder / "recipe.toml"),
+        explaining_limits(loaded),
+    ):
+        outcome = prepare(loaded)()
     conclude(outcome)
 
 
@@ -146,7 +151,7 @@ def resume(
     ] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
-    from foresail.api.stages import follow_if_started, relocate, run_stage
+    from foresail.api.stages import explaining_limits, follow_if_started, relocate
     from foresail.runlog.directory import RunDirectory
     from foresail.train.checkpoints.resume import extend, finished_checkpoint, go_back, read_recipe
 
@@ -166,8 +171,8 @@ def resume(
             f"--changed-reward is for runs with rewards; {run} is one of {recipe.stage}, leave it out"
         )
     options = {"changed_reward": True} if changed_reward else {}
-    with telling(how_to_resume(recipe.run.folder)):
-        outcome = run_stage(recipe, resume=True, **options)
+    with explaining_interrupt(how_to_resume(recipe.run.folder)), explaining_limits(recipe):
+        outcome = stage_function(recipe.stage)(recipe, resume=True, **options)
     conclude(outcome)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foresail.engine.advance import DrawnTokens
+from foresail.engine.advance import SampledTokens
 from foresail.engine.engine import Engine
 from foresail.engine.runner_cpu import CpuRunner
 from foresail.engine.table import Table
@@ -36,12 +36,12 @@ class AheadRunner(CpuRunner):
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None:
         self.table.pages_SP[slots, columns] = pages
 
-    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
-        """Without entries behind the last token that a row may draw, of which the host did not know."""
+    def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
+        """Without entries behind the last token that a row may sample, of which the host did not know."""
         allowed_E = block[1] < self.table.left_S[block[0]]
         if not allowed_E.any():
             nothing = np.zeros(len(allowed_E), dtype=np.int64)
-            return lambda: DrawnTokens(nothing, nothing.astype(np.float32), nothing, nothing)
+            return lambda: SampledTokens(nothing, nothing.astype(np.float32), nothing, nothing)
         kept = block[:, allowed_E]
         drawn = super().decode(kept)()
         firsts_R = np.flatnonzero(kept[1] == 0)
@@ -56,7 +56,7 @@ class AheadRunner(CpuRunner):
 
         columns = (drawn.tokens_E, drawn.logprobs_E, drawn.counts_E, drawn.ends_E)
         ahead_RK = None if drawn.ahead_RK is None else spread(drawn.ahead_RK, allowed_E[block[1] == 0])
-        return lambda: DrawnTokens(*(spread(column_E, allowed_E) for column_E in columns), ahead_RK)
+        return lambda: SampledTokens(*(spread(column_E, allowed_E) for column_E in columns), ahead_RK)
 
 
 def run_ahead(engine: Engine) -> Engine:

@@ -172,9 +172,8 @@ def test_data_that_is_corrupt_further_down(desk: Desk) -> None:
 
 def test_compressed_and_columnar_data_that_is_cut_off(desk: Desk) -> None:
     (desk.folder / "data.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00half")
-    assert_all_in(
-        desk.refused("rl", "rl.toml", "data.source=data.jsonl.gz"), "damaged gzip file", "fetch it again"
-    )
+    message = desk.refused("rl", "rl.toml", "data.source=data.jsonl.gz")
+    assert_all_in(message, "data.jsonl.gz is damaged or cut short", "fetch it again")
     (desk.folder / "data.parquet").write_bytes(b"PAR1 and then nothing")
     message = desk.refused("rl", "rl.toml", "data.source=data.parquet")
     assert_all_in(message, "is not a whole parquet file", "download it again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ ROWS = {
     "algorithms": 2,
     "maths": 2,
     "judge": 2,
+    "chat": 3,
     "data": 3,
     "model": 3,
     "rewards": 4,
@@ -77,13 +79,20 @@ def modules(package: Path) -> dict[str, Path]:
 def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
     """Every module of the package that `name` imports anywhere in its text, by its full name."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in import_nodes(path):
         for target in targets(node, package):
             # `from foresail.recipe import parts` means the module, `… import load_recipe` a name inside one
             outer = target.rpartition(".")[0]
             resolved = target if target in known or outer not in known else outer
             if resolved.split(".")[0] == "foresail":
                 yield resolved
+
+
+@cache
+def import_nodes(path: Path) -> list[ast.AST]:
+    """Of a file that several tests look at."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if any(True for _ in targets(node, "foresail"))]
 
 
 def targets(node: ast.AST, package: str) -> Iterator[str]:
@@ -168,6 +177,7 @@ def reaching_themselves(edges: dict[str, set[str]]) -> list[str]:
     return [name for name in edges if reaches_itself(name)]
 
 
+@cache
 def early_imports(path: Path) -> set[str]:
     """Libraries a module imports while it is being imported itself: not in functions, not for types only."""
     found: set[str] = set()
@@ -223,9 +233,10 @@ def test_extras_are_imported_where_they_are_used() -> None:
 
 
 def test_the_first_row_and_the_command_line_wait_with_torch() -> None:
-    light = [name for name in modules(PACKAGE) if ROWS.get(room(name)) in (0, 1, 9, 10, 11)]
+    known = modules(PACKAGE)
+    light = [name for name in known if ROWS.get(room(name)) in (0, 1, 9, 10, 11)]
     assert len(light) > 10
-    assert [name for name in light if "torch" in early_imports(modules(PACKAGE)[name])] == []
+    assert [name for name in light if "torch" in early_imports(known[name])] == []
 
 
 # The checker itself.

@@ -9,9 +9,10 @@ from two_ranks import RankWorld, run_ranks
 from foresail.algorithms.advantages import whiten
 from foresail.recipe.tables.parts import Optimizer
 from foresail.train.optim.gradients import GradientSums
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.optim.masters import Shard, random_low_bits
 from foresail.train.optim.moments import BLOCK
-from foresail.train.optim.optimizer import AdamW, MasterAdamW, build_optimizer
+from foresail.train.optim.optimizer import AdamW, build_optimizer
 from foresail.world import ONE_PROCESS
 
 

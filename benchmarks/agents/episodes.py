@@ -143,7 +143,7 @@ def spec() -> GroupSpec:
     return GroupSpec(sampling=sampling, num_samples=SAMPLES, stop_ids=STOPS, seed=0, step=1)
 
 
-# The tool: what it says, when it ends an episode, and how long it takes follow from what it is told.
+# The tool: its answer, its time, and the end of an episode follow from the message it gets.
 
 
 def answer(problem: Problem, response: str) -> tuple[Observation, float]:
@@ -247,17 +247,17 @@ def go_on(
 # What the simulator says to it.
 
 
-def measure_steps(engine: Engine, most: int) -> list[MeasuredStep]:
+def measure_steps(engine: Engine, max_rows: int) -> list[MeasuredStep]:
     """Steps with 1 to `most` rows, and wide ones, by which prompts are priced; each by the best of three."""
-    found = []
-    for rows in sorted({1, most // 2, most, MOST_TIMED // 2, MOST_TIMED} - {0}):
+    steps = []
+    for rows in sorted({1, max_rows // 2, max_rows, MOST_TIMED // 2, MOST_TIMED} - {0}):
         for context in (16, 256):
             seconds = min(time_steps(engine, rows, context) for _ in range(3))
             middle = context + TIMED_STEPS / 2
-            found.append(
+            steps.append(
                 MeasuredStep(batch=rows, draft_length=0, context=middle, milliseconds=1000 * seconds)
             )
-    return found
+    return steps
 
 
 def time_steps(engine: Engine, rows: int, context: int) -> float:

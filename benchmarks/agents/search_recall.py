@@ -36,18 +36,18 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["bm25", "dense"])
     parser.add_argument("--model", default="", help="dense: folder of a sentence embedder")
     parser.add_argument("--count", type=int, default=5)
-    given = parser.parse_args()
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    options = parser.parse_args()
+    recall: dict[str, dict[str, dict[str, float]]] = {}
     for name, (questions, corpus) in SETS.items():
-        problems = load_problems(Problems(source=str(given.data / questions)))
-        for kind in given.kinds:
+        problems = load_problems(Problems(source=str(options.data / questions)))
+        for kind in options.kinds:
             began = time.perf_counter()
-            index = open_index(str(given.data / corpus), kind, given.model if kind == "dense" else "")
+            index = open_index(str(options.data / corpus), kind, options.model if kind == "dense" else "")
             opened = time.perf_counter() - began
-            figures = measure(index, problems, given.count) | {"index_seconds": round(opened, 2)}
-            found.setdefault(name, {})[kind] = figures
+            figures = measure(index, problems, options.count) | {"index_seconds": round(opened, 2)}
+            recall.setdefault(name, {})[kind] = figures
             print(f"{name:9} {kind:6} " + "  ".join(f"{key} {value}" for key, value in figures.items()))
-    print(json.dumps({"count": given.count, "sets": found}))
+    print(json.dumps({"count": options.count, "sets": recall}))
 
 
 def measure(index: Finder, problems: list[Problem], count: int) -> dict[str, float]:
@@ -55,11 +55,11 @@ def measure(index: Finder, problems: list[Problem], count: int) -> dict[str, flo
     recalls = []
     began = time.perf_counter()
     for problem in problems:
-        wanted = set(evidence_titles(problem)) & known
-        if not wanted:
+        evidence = set(evidence_titles(problem)) & known
+        if not evidence:
             continue
         titles = {passage.title for passage in index.find(problem.prompt[-1].content, count)}
-        recalls.append(len(wanted & titles) / len(wanted))
+        recalls.append(len(evidence & titles) / len(evidence))
     spent = time.perf_counter() - began
     return {
         "questions": len(recalls),

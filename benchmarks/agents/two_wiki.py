@@ -24,7 +24,8 @@ from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.search import Index, show
 from foresail.agents.tools.tool_environment import shorten
 from foresail.data.problems.problems import load_problems
-from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.quickstart.reasoning import write_lines
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
@@ -33,8 +34,6 @@ from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
@@ -64,11 +63,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     write_data(options)
-    run_stage(run_sft, sft_recipe(options))
-    run = RunDirectory(run_stage(run_rl, rl_recipe(options)).run)
+    train_stage(sft_recipe(options))
+    run = RunDirectory(train_stage(rl_recipe(options)).run)
     records = run.read_metrics()
     measured = [{k: v for k, v in r.items() if k.startswith("val-core/")} for r in records]
-    measured = [found for found in measured if found]
+    measured = [figures_of_step for figures_of_step in measured if figures_of_step]
     figures = (
         "timing_s/rollout",
         "timing_s/update",
@@ -138,19 +137,19 @@ def from_questions(rows: Sequence[dict[str, Any]], passages: Sequence[CorpusPass
 def read_off(passages: Sequence[CorpusPassage], rng: random.Random) -> Iterator[Question]:
     """Questions that passages answer by their wording, of one search and of two."""
     texts = {passage.title: passage.text for passage in passages}
-    found: list[Question] = []
+    questions: list[Question] = []
     for title, text in texts.items():
         for question, answer in facts_about(title, text):
-            found.append((question, [title], answer))
+            questions.append((question, [title], answer))
         director = DIRECTED.search(text)
         if director is None:
             continue
         name = director["name"].rstrip(".")
-        found.append((f"Who is the director of film {title}?", [title], name))
+        questions.append((f"Who is the director of film {title}?", [title], name))
         for question, answer in facts_about(name, texts.get(name, "")):
-            found.append((question.replace(name, f"the director of film {title}"), [title, name], answer))
-    rng.shuffle(found)
-    yield from sorted(found, key=lambda each: len(each[1]), reverse=True)[:NUM_READ_OFF]
+            questions.append((question.replace(name, f"the director of film {title}"), [title, name], answer))
+    rng.shuffle(questions)
+    yield from sorted(questions, key=lambda each: len(each[1]), reverse=True)[:NUM_READ_OFF]
 
 
 def facts_about(name: str, text: str) -> Iterator[tuple[str, str]]:

@@ -106,17 +106,17 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     figures: dict[str, Any] = {"limit": LIMIT, "settings": {}, **versions}
     for number, (setting, theirs) in enumerate(zip(SETTINGS, rows, strict=True)):
         gradients = load_file(folder / f"{number}.safetensors")
-        found = compare(model, compared_pairs, setting, theirs, gradients)
-        figures["settings"][setting.name] = found
+        differences = compare(model, compared_pairs, setting, theirs, gradients)
+        figures["settings"][setting.name] = differences
         print(
-            f"  {setting.name:<24}{found['loss']:>12.6f}{found['loss_difference']:>12.1e}"
-            f"{found['gradient_norm']:>15.6f}{found['gradient_difference']:>12.1e}"
-            f"{found['metric_difference']:>12.1e}",
+            f"  {setting.name:<24}{differences['loss']:>12.6f}{differences['loss_difference']:>12.1e}"
+            f"{differences['gradient_norm']:>15.6f}{differences['gradient_difference']:>12.1e}"
+            f"{differences['metric_difference']:>12.1e}",
             flush=True,
         )
     figures["agrees"] = all(
-        max(found["loss_difference"], found["gradient_difference"]) < LIMIT
-        for found in figures["settings"].values()
+        max(differences["loss_difference"], differences["gradient_difference"]) < LIMIT
+        for differences in figures["settings"].values()
     )
     return figures
 

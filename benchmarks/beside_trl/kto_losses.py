@@ -79,17 +79,17 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     for number, (setting, theirs) in enumerate(zip(SETTINGS, told, strict=True)):
         gradients = load_file(folder / f"{number}.safetensors")
         sides = (reference, model) if setting.swapped else (model, reference)
-        found = compare(*sides, read_rows(theirs["rows"], rows), setting, theirs, gradients)
-        figures["settings"][setting.name] = found
+        differences = compare(*sides, read_rows(theirs["rows"], rows), setting, theirs, gradients)
+        figures["settings"][setting.name] = differences
         print(
-            f"  {setting.name:<24}{found['loss']:>12.6f}{found['loss_difference']:>12.1e}"
-            f"{found['gradient_norm']:>15.6f}{found['gradient_difference']:>12.1e}"
-            f"{found['metric_difference']:>12.1e}{found['kl']:>9.4f}",
+            f"  {setting.name:<24}{differences['loss']:>12.6f}{differences['loss_difference']:>12.1e}"
+            f"{differences['gradient_norm']:>15.6f}{differences['gradient_difference']:>12.1e}"
+            f"{differences['metric_difference']:>12.1e}{differences['kl']:>9.4f}",
             flush=True,
         )
     figures["agrees"] = all(
-        max(found["loss_difference"], found["gradient_difference"]) < LIMIT
-        for found in figures["settings"].values()
+        max(differences["loss_difference"], differences["gradient_difference"]) < LIMIT
+        for differences in figures["settings"].values()
     )
     return figures
 
@@ -111,13 +111,13 @@ def make_rows() -> list[dict[str, Any]]:
 
 def read_rows(ids: Sequence[dict[str, list[int]]], rows: Sequence[dict[str, Any]]) -> list[TrainAnswer]:
     """As TRL has tokenised them."""
-    found = []
+    answers = []
     for number, (row, told) in enumerate(zip(ids, rows, strict=True)):
         prompt, answer = row["prompt_ids"], row["completion_ids"]
         mask = [0] * len(prompt) + [1] * len(answer)
         sequence = TrainSequence(ids=[*prompt, *answer], loss_mask=mask)
-        found.append(TrainAnswer(name=str(number), answer=sequence, desirable=told["label"]))
-    return found
+        answers.append(TrainAnswer(name=str(number), answer=sequence, desirable=told["label"]))
+    return answers
 
 
 def ask_for_losses(folder: Path, rows: list[dict[str, Any]], peer_python: str) -> list[dict[str, Any]]:
@@ -168,8 +168,8 @@ def compare(
         square += their_gradient.double().square().sum().item()
     assert not their_gradients, f"TRL has gradients of {sorted(their_gradients)}, Foresail has none"
     return {
-        "loss": ours["train/loss"],
-        "loss_difference": abs(ours["train/loss"] - theirs["loss"]),
+        "loss": ours["loss"],
+        "loss_difference": abs(ours["loss"] - theirs["loss"]),
         "gradient_norm": square**0.5,
         "gradient_difference": (squares / square) ** 0.5,
         "metric_difference": max(abs(ours[name] - value) for name, value in theirs["metrics"].items()),

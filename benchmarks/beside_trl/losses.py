@@ -27,15 +27,17 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.model.hf_names import weight_parts
+from foresail.model.packed import token_logprobs
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
-from foresail.train.policy.policy_update import PolicyTerms, batch_loss, choose_top_entropy
-from foresail.train.update.step import token_logprobs, train_step
+from foresail.train.optim.master_adamw import MasterAdamW
+from foresail.train.policy.loss import PolicyTerms, batch_loss
+from foresail.train.policy.policy_update import choose_top_entropy
+from foresail.train.update.step import train_step
 from foresail.world import ONE_PROCESS
 
 GROUPS, SAMPLES, MAX_NEW_TOKENS, TEMPERATURE = 4, 6, 40, 0.8
@@ -150,28 +152,31 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     for kind in sorted({setting.advantage for setting in SETTINGS}):
         chosen = [setting for setting in SETTINGS if setting.advantage == kind]
         advantages_GN = ADVANTAGES[kind](rewards_GN, torch.ones_like(rewards_GN))
-        given = give_advantages(sequences, advantages_GN)
-        replies = ask_for_losses(folder / kind, folder / "model", given, rewards_GN, chosen, peer_python)
+        with_advantages = give_advantages(sequences, advantages_GN)
+        replies = ask_for_losses(
+            folder / kind, folder / "model", with_advantages, rewards_GN, chosen, peer_python
+        )
         *rows, versions = replies
         for number, (setting, theirs) in enumerate(zip(chosen, rows, strict=True)):
             gradients = load_file(folder / kind / f"{number}.safetensors")
-            compared = compare(model, given, setting, theirs, gradients)
+            compared = compare(model, with_advantages, setting, theirs, gradients)
             own = torch.tensor(theirs["advantages"])
             compared["advantage_difference"] = (own - advantages_GN.flatten()).abs().max().item()
             figures["settings"][setting.name] = compared
             print(describe(setting.name, compared), flush=True)
         figures |= versions
     figures["agrees"] = all(
-        max(found["loss_difference"], found["gradient_difference"]) < LIMIT
-        for found in figures["settings"].values()
+        max(figures_of["loss_difference"], figures_of["gradient_difference"]) < LIMIT
+        for figures_of in figures["settings"].values()
     )
     return figures
 
 
-def describe(name: str, found: dict[str, float]) -> str:
+def describe(name: str, differences: dict[str, float]) -> str:
     return (
-        f"  {name:<18}{found['loss']:>12.6f}{found['loss_difference']:>12.1e}{found['gradient_norm']:>15.6f}"
-        f"{found['gradient_difference']:>12.1e}{found['clipped']:>9.1%}{found['advantage_difference']:>12.1e}"
+        f"  {name:<18}{differences['loss']:>12.6f}{differences['loss_difference']:>12.1e}"
+        f"{differences['gradient_norm']:>15.6f}{differences['gradient_difference']:>12.1e}"
+        f"{differences['clipped']:>9.1%}{differences['advantage_difference']:>12.1e}"
     )
 
 
@@ -281,8 +286,8 @@ class GradientKeeper(MasterAdamW):
         self.kept: dict[str, Tensor] = {}
 
     def update(self, learning_rate: float) -> None:
-        found = {name: self.gradients[number] for number, name in enumerate(self.names)}
-        self.kept = {name: gradient.clone() for name, gradient in found.items() if gradient is not None}
+        by_name = {name: self.gradients[number] for number, name in enumerate(self.names)}
+        self.kept = {name: gradient.clone() for name, gradient in by_name.items() if gradient is not None}
         self.zero_grad()
 
 

@@ -159,7 +159,7 @@ def tokens_at_once(load: PairLoad, pairs: list[TrainPair]) -> int:
 
 
 def common_request(task: Task) -> dict[str, Any]:
-    """What TRL's sides of both parts are told alike."""
+    """The part of request.json that TRL's sides of both parts share."""
     load, plan = task.load, task.plan
     return {
         "checkpoint": str(task.checkpoint),
@@ -252,15 +252,15 @@ def summarise(all_steps: Steps) -> dict[str, Any]:
 
 def losses_by_step(steps: Steps) -> list[float]:
     """Rounds repeat the same steps: 0.7, 0.6 and again 0.7, 0.6 -> [0.7, 0.6]."""
-    found = {step["step"]: step["loss"] for step in steps}
-    return [found[number] for number in sorted(found)]
+    losses = {step["step"]: step["loss"] for step in steps}
+    return [losses[number] for number in sorted(losses)]
 
 
-def describe(side: str, found: dict[str, Any]) -> str:
+def describe(side: str, figures: dict[str, Any]) -> str:
     name = {"theirs": "TRL", "ours": "Foresail"}[side]
-    if not found:
+    if not figures:
         return f"{name:<9} no step came to its end"
     return (
-        f"{name:<9}{found['step']:>8.3f} s a step, {found['cpu']:.3f} s of CPU, peak {found['peak_gb']:.2f} GB, "
-        f"losses {' '.join(f'{loss:.6f}' for loss in found['losses'])}"
+        f"{name:<9}{figures['step']:>8.3f} s a step, {figures['cpu']:.3f} s of CPU, "
+        f"peak {figures['peak_gb']:.2f} GB, losses {' '.join(f'{loss:.6f}' for loss in figures['losses'])}"
     )

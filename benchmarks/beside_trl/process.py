@@ -88,17 +88,17 @@ def run_steps(
     A side that fails, out of memory say, says so and leaves the other. After its last step a side is ended: what
     it would save is not waited for.
     """
-    found: list[dict[str, Any]] = []
+    steps_done: list[dict[str, Any]] = []
     with turns.start() as place, closing(replies(command, log, seconds, wait=place.wait)) as lines:
         try:
             for line in lines:
                 if "step" in line:
-                    found.append(line)
-                if len(found) == steps:
+                    steps_done.append(line)
+                if len(steps_done) == steps:
                     break
         except SideFailed as failure:
             print(f"  {failure}", flush=True)
-    return found
+    return steps_done
 
 
 def environment() -> dict[str, str]:

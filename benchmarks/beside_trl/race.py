@@ -206,8 +206,8 @@ def examine(checkpoint: Path | None, race: Race, name: str) -> dict[str, float] 
         device=race.track.device,
         dtype=recipe.model.dtype,
     )
-    found = summarise(results)
-    return {name: found[name]["value"] for name in ("greedy", HELD_OUT)}
+    figures = summarise(results)
+    return {name: figures[name]["value"] for name in ("greedy", HELD_OUT)}
 
 
 def describe(lap: dict[str, Any]) -> str:

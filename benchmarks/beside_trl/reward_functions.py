@@ -16,14 +16,16 @@ def parity(completions: list[Any], completion_ids: list[list[int]], **_: Any) ->
 
 def boxed(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
     r"""Whether the last box holds the answer: r"<think>…</think>\boxed{4}" and "4" -> 1."""
-    found = [BOXED.findall(text_of(completion)) for completion in completions]
-    return [float(bool(boxes) and boxes[-1] == gold) for boxes, gold in zip(found, answer, strict=True)]
+    answers = [BOXED.findall(text_of(completion)) for completion in completions]
+    return [float(bool(boxes) and boxes[-1] == gold) for boxes, gold in zip(answers, answer, strict=True)]
 
 
 def last_number(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
     """Whether the last number is the answer: "2 * 14 = 28. The answer is 28." and "28" -> 1."""
-    found = [NUMBER.findall(text_of(completion)) for completion in completions]
-    return [float(bool(numbers) and numbers[-1] == gold) for numbers, gold in zip(found, answer, strict=True)]
+    stated = [NUMBER.findall(text_of(completion)) for completion in completions]
+    return [
+        float(bool(numbers) and numbers[-1] == gold) for numbers, gold in zip(stated, answer, strict=True)
+    ]
 
 
 def text_of(completion: Any) -> str:

@@ -110,14 +110,14 @@ def measure_sft(
     loads: list[SftLoad], plan: SftPlan, *, model: Path, device: Literal["cpu", "cuda"], loss_steps: int
 ) -> Iterator[dict[str, Any]]:
     """Losses of so many steps first, if any."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if loss_steps:
         for losses in measure_losses(device, plan, model, steps=loss_steps, seconds=3600.0):
-            found["losses"] = losses
-            yield found
+            results["losses"] = losses
+            yield results
     for load in loads:
-        found[load.name] = measure_speed(load, plan)
-        yield found
+        results[load.name] = measure_speed(load, plan)
+        yield results
 
 
 # Losses.
@@ -127,7 +127,7 @@ def measure_losses(
     device: Literal["cpu", "cuda"], plan: SftPlan, model: Path, *, steps: int, seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Of a small random model, and of a real checkpoint where there is one."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in ("small", "checkpoint") if model.is_dir() else ("small",):
         with tempfile.TemporaryDirectory() as folder, plan.turns.start():
             if name == "small":
@@ -137,11 +137,11 @@ def measure_losses(
                 checkpoint, batch_size = model.resolve(), 4
                 rows = word_problem_rows(checkpoint, 120)
             rate = RATE if name == "small" else REAL_RATE
-            found[name] = compare_losses(
+            results[name] = compare_losses(
                 Path(folder), checkpoint, rows, batch_size, rate, device, plan.peer_python, steps, seconds
             )
-        print(describe_losses(name, found[name]), flush=True)
-        yield found
+        print(describe_losses(name, results[name]), flush=True)
+        yield results
 
 
 def compare_losses(
@@ -195,11 +195,12 @@ def compare_losses(
     }
 
 
-def describe_losses(name: str, found: dict[str, Any]) -> str:
+def describe_losses(name: str, differences: dict[str, Any]) -> str:
     return (
-        f"  losses, {name}: {found['steps']} steps, {found['first'][0]:.4f} to {found['last'][0]:.4f} (TRL "
-        f"{found['last'][1]:.4f}), largest difference {found['largest_difference']:.1e}, "
-        f"{'the same' if found['same_tokens'] else 'OTHER'} tokens"
+        f"  losses, {name}: {differences['steps']} steps, {differences['first'][0]:.4f} to "
+        f"{differences['last'][0]:.4f} (TRL {differences['last'][1]:.4f}), "
+        f"largest difference {differences['largest_difference']:.1e}, "
+        f"{'the same' if differences['same_tokens'] else 'OTHER'} tokens"
     )
 
 
@@ -226,7 +227,7 @@ def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
             lambda side, steps: f"  SFT, {load.name}: {describe(side, summarise(steps))}",
         )
     figures: dict[str, Any] = {side: summarise(steps) for side, steps in seen.items()}
-    theirs = {side: found for side, found in figures.items() if side != "ours" and found}
+    theirs = {side: measured for side, measured in figures.items() if side != "ours" and measured}
     if figures["ours"] and theirs:
         # on a CPU by its own time, which a busy machine does not change
         pace = "tokens_per_cpu_second" if load.device == "cpu" else "tokens_per_second"
@@ -323,13 +324,14 @@ def summarise(all_steps: Steps) -> dict[str, Any]:
     }
 
 
-def describe(side: str, found: dict[str, Any]) -> str:
+def describe(side: str, figures: dict[str, Any]) -> str:
     name = "Foresail" if side == "ours" else f"TRL {side}"
-    if not found:
+    if not figures:
         return f"{name:<18} no step came to its end"
     return (
-        f"{name:<18}{found['step']:>8.3f} s a step of {found['tokens']:,.0f} tokens, "
-        f"{found['tokens_per_second']:,.0f} tokens/s, peak {found['peak_gb']:.2f} GB, {found['cpu']:.3f} s of CPU"
+        f"{name:<18}{figures['step']:>8.3f} s a step of {figures['tokens']:,.0f} tokens, "
+        f"{figures['tokens_per_second']:,.0f} tokens/s, peak {figures['peak_gb']:.2f} GB, "
+        f"{figures['cpu']:.3f} s of CPU"
     )
 
 
@@ -359,8 +361,8 @@ def random_rows(count: int, vocab_size: int, *, middle: int, most: int) -> Rows:
 
 def word_problem_rows(checkpoint: Path, count: int) -> Rows:
     reader = Reader(Tokenizer.load(checkpoint))
-    found = reader.conversations(Conversations(source=f"word-problems:count={count}"))
-    return [{"ids": sequence.ids, "loss_mask": sequence.loss_mask} for sequence in found]
+    sequences = reader.conversations(Conversations(source=f"word-problems:count={count}"))
+    return [{"ids": sequence.ids, "loss_mask": sequence.loss_mask} for sequence in sequences]
 
 
 def our_recipe(

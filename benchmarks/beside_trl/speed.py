@@ -152,7 +152,7 @@ def run_side(
         )
         write_request(folder, request)
         lines = ask_peer(plan.peer_python, "steps", folder, seconds=plan.seconds)
-    found = []
+    steps = []
     try:
         for line in lines:
             if "prompt_ids" in line:
@@ -160,10 +160,10 @@ def run_side(
                     f"{side} reads prompts as {line['prompt_ids']}"
                 )
             if line.get("step", 1) > 1:
-                found.append(line)
+                steps.append(line)
     except SideFailed as failure:  # out of memory, say: the other side and the other loads still count
         print(f"  {failure}", flush=True)
-    return found
+    return steps
 
 
 def summarise(side: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -181,13 +181,13 @@ def summarise(side: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def describe(side: str, found: dict[str, Any]) -> str:
+def describe(side: str, figures: dict[str, Any]) -> str:
     name = {"theirs": "TRL", "ours": "Foresail"}[side]
-    if not found:
+    if not figures:
         return f"{name:<9} no step came to its end"
-    parts = ", ".join(f"{part} {found[part]:.3f}" for part in PARTS[side])
-    memory = f", peak {found['peak_gb']:.1f} GB" if found["peak_gb"] else ""
-    return f"{name:<9}{found['step']:>8.3f} s a step ({parts}){memory}, {found['cpu']:.3f} s of CPU"
+    parts = ", ".join(f"{part} {figures[part]:.3f}" for part in PARTS[side])
+    memory = f", peak {figures['peak_gb']:.1f} GB" if figures["peak_gb"] else ""
+    return f"{name:<9}{figures['step']:>8.3f} s a step ({parts}){memory}, {figures['cpu']:.3f} s of CPU"
 
 
 def smaller(load: Load) -> Load:

@@ -17,17 +17,16 @@ from process import HERE
 from foresail.data.problems.problems import load_problems
 from foresail.quickstart.reasoning import (
     rl_recipe,
-    run_stage,
     sft_recipe,
     test_set,
     write_problems,
     write_tokenizer,
 )
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts
 from foresail.records import Problem
-from foresail.train.stages.sft import run_sft
 
 FLAGSHIP = HERE.parents[1] / "recipes" / "flagship"
 
@@ -52,7 +51,7 @@ def arithmetic(home: Path) -> Track:
     """The quickstart's problems, tokenizer and SFT: a Hugging Face checkpoint that both sides load."""
     write_problems(home / "data", 0)
     tokenizer = write_tokenizer(home)
-    start = run_stage(run_sft, sft_recipe(home, 0, tokenizer.vocab_size)).checkpoint
+    start = train_stage(sft_recipe(home, 0, tokenizer.vocab_size)).checkpoint
     recipe = rl_recipe(home, 0, start)
     return Track(
         start=start,

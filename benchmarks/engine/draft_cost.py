@@ -131,14 +131,14 @@ def measure_acceptance(problems: Sequence[Problem]) -> tuple[dict[str, Any], dic
     print(
         f"\ntokens a step (tokens drafted)   references {' / '.join(map(str, REFERENCES))}, growing together"
     )
-    for most in LENGTHS:
-        name = f"one path of {most}"
-        runs = [*(replay(problems, most, references=count) for count in REFERENCES)]
-        runs.append(replay(problems, most, references=None))
+    for max_draft in LENGTHS:
+        name = f"one path of {max_draft}"
+        runs = [*(replay(problems, max_draft, references=count) for count in REFERENCES)]
+        runs.append(replay(problems, max_draft, references=None))
         results[name] = [round(run.tokens_per_step, 2) for run in runs]
         cells = (f"{run.tokens_per_step:.2f} ({run.drafted_per_step:.1f})" for run in runs)
         print(f"  {name:16}" + "   ".join(cells))
-        if most == 8:
+        if max_draft == 8:
             acceptances = {"7 references": runs[-2].acceptance, "growing together": runs[-1].acceptance}
     distinct = [replay(apart, 8, references=count).tokens_per_step for count in REFERENCES]
     results["one path of 8, no copies"] = [round(tokens, 2) for tokens in distinct]
@@ -152,7 +152,7 @@ def without_copies(problem: Problem) -> Problem:
     return Problem(prompt=problem.prompt, responses=[list(response) for response in distinct])
 
 
-def replay(problems: Sequence[Problem], most: int, *, references: int | None) -> Replay:
+def replay(problems: Sequence[Problem], max_draft: int, *, references: int | None) -> Replay:
     """Replay all responses, all at once, each with so many siblings known; None: they grow together."""
     drafts, rows, texts = GroupDrafts(), [], []
     for number, problem in enumerate(problems):
@@ -165,17 +165,17 @@ def replay(problems: Sequence[Problem], most: int, *, references: int | None) ->
                 drafts.append(group, f"reference {place}", 0, sibling)
             rows.append(drafts.join(group, str(sample)))
             texts.append(np.array(response))
-    return draw_again(drafts, rows, texts, most)
+    return draw_again(drafts, rows, texts, max_draft)
 
 
-def draw_again(drafts: GroupDrafts, rows: list[int], texts: list[np.ndarray], most: int) -> Replay:
+def draw_again(drafts: GroupDrafts, rows: list[int], texts: list[np.ndarray], max_draft: int) -> Replay:
     rows_R, lengths_R = np.array(rows), np.array([len(text) for text in texts])
     drawn_R = np.zeros_like(rows_R)
     steps = drafted = 0
     acceptance = Acceptance(weight=1e-3, memory=1e12)
     while (open_R := np.flatnonzero(drawn_R < lengths_R)).size:
-        sizes_R, tokens_RK = drafts.draft_rows(rows_R[open_R], most)
-        rests = [texts[row][drawn_R[row] : drawn_R[row] + most + 1] for row in open_R.tolist()]
+        sizes_R, tokens_RK = drafts.draft_rows(rows_R[open_R], max_draft)
+        rests = [texts[row][drawn_R[row] : drawn_R[row] + max_draft + 1] for row in open_R.tolist()]
         drafted_R = zip(sizes_R.tolist(), tokens_RK.tolist(), rests, strict=True)
         accepted = np.array([accept(tokens[:size], rest) for size, tokens, rest in drafted_R])
         counts = np.minimum(accepted + 1, lengths_R[open_R] - drawn_R[open_R])
@@ -183,7 +183,7 @@ def draw_again(drafts: GroupDrafts, rows: list[int], texts: list[np.ndarray], mo
         drafts.append_rows(rows_R[open_R], drawn_R[open_R], counts, tokens)
         drawn_R[open_R] += counts
         steps, drafted = steps + len(open_R), drafted + int(sizes_R.sum())
-        acceptance.record(np.full(len(open_R), most), sizes_R, accepted)
+        acceptance.record(np.full(len(open_R), max_draft), sizes_R, accepted)
     return Replay(
         tokens_per_step=int(lengths_R.sum()) / steps,
         drafted_per_step=drafted / steps,
@@ -200,7 +200,7 @@ def accept(draft: list[int], rest: np.ndarray) -> int:
 def measure_gain(acceptances: dict[str, Acceptance]) -> dict[str, Any]:
     """At the acceptance just measured: which draft length a 7B model on an H200 takes, and what it gains."""
     times = StepTimes(read_step_table(STEP_TIMES, "7B"))
-    found: dict[str, Any] = {}
+    gains: dict[str, Any] = {}
     print(f"\n7B on one H200, context {CONTEXT}, by its measured step times: draft length and speed-up")
     for name, acceptance in acceptances.items():
         cells: dict[int, dict[str, float]] = {}
@@ -209,14 +209,14 @@ def measure_gain(acceptances: dict[str, Acceptance]) -> dict[str, Any]:
             step = times(batch, acceptance.tokens_to_check(length), CONTEXT)
             gain = times(batch, 0, CONTEXT) / time_per_token(acceptance.beta, length, step)
             cells[batch] = {"draft_length": length, "speedup": round(gain, 2)}
-        found[name] = {"alpha": round(acceptance.alpha, 3), "rows": cells}
+        gains[name] = {"alpha": round(acceptance.alpha, 3), "rows": cells}
         print(
             f"  {name}, alpha {acceptance.alpha:.2f}: "
             + ", ".join(
                 f"{batch} rows {cell['draft_length']} {cell['speedup']:.2f}x" for batch, cell in cells.items()
             )
         )
-    return found
+    return gains
 
 
 # What finding them costs.

@@ -56,7 +56,7 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """The median over the rounds, and what was generated, so that nobody wins by stopping earlier."""
+    """The median over the rounds, and the tokens generated, so that stopping early is no advantage."""
 
     side: str
     tokens_per_second: float

@@ -297,11 +297,11 @@ def measure_parking(engine: Engine, vocab_size: int) -> dict[str, Any]:
 
 def measure_precision(shape: ModelShape) -> list[dict[str, Any]]:
     say("log-probabilities, trainer's less engine's:")
-    found = []
+    agreements = []
     for precision in gpu_precision.measure_precision(random_model(shape)):
         say(gpu_precision.describe(precision))
-        found.append(asdict(precision))
-    return found
+        agreements.append(asdict(precision))
+    return agreements
 
 
 def compare_with_peer(shape: ModelShape, names: list[str], figures: dict[str, Any], save: Save) -> None:

@@ -47,7 +47,7 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         possible = [job for job, works in zip(jobs, pool.map(compiles, jobs), strict=True) if works]
     print(f"{len(possible)} of {len(jobs)} tiles can be compiled", flush=True)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for kernel, tokens, skew in product(KERNELS, options.tokens, SKEW):
         data = Data(tokens, SKEW[skew])
         used = grouped.choose_tile(
@@ -62,12 +62,12 @@ def main() -> None:
             if (name, number) == (kernel, tokens)
         }
         fastest = sorted(times, key=times.__getitem__)[:4]
-        found[f"{kernel} {tokens} {skew}"] = {
+        results[f"{kernel} {tokens} {skew}"] = {
             "used": [tuple(used), round(times[used], 1)],
             "fastest": [[tuple(tile), round(times[tile], 1)] for tile in fastest],
         }
-        print(f"{kernel} {tokens} {skew}: {found[f'{kernel} {tokens} {skew}']}", flush=True)
-    print(json.dumps(found))
+        print(f"{kernel} {tokens} {skew}: {results[f'{kernel} {tokens} {skew}']}", flush=True)
+    print(json.dumps(results))
 
 
 def read_options() -> argparse.Namespace:

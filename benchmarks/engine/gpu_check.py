@@ -37,7 +37,7 @@ def float32_copy(model: Decoder) -> Decoder:
 
 
 def check_tokens(load: Load, completions: Sequence[Completion]) -> None:
-    """Nobody is fast by stopping early, or by leaving out what was asked for."""
+    """All requests are answered in full: an engine must not be fast by stopping early."""
     drawn = sorted(len(completion.ids) for completion in completions)
     assert drawn == sorted(load.lengths), (
         f"load {load.name} drew {sum(drawn)} tokens, not {sum(load.lengths)}"
@@ -54,29 +54,31 @@ def check_logprobs(reference: Decoder, load: Load, completions: Sequence[Complet
     rows = [shorten(completions[index]) for index in spread_out(len(completions), NUM_ROWS)]
     ours = torch.tensor([value for row in rows for value in row.logprobs], dtype=torch.float64)
     with torch.no_grad():
-        wanted = torch.cat([trainer_logprobs(reference, [row]).double() for row in rows])
-    differences = (ours - wanted).abs()
-    found = Agreement(tokens=len(ours), mean_abs=float(differences.mean()), max_abs=float(differences.max()))
+        reference_logprobs = torch.cat([trainer_logprobs(reference, [row]).double() for row in rows])
+    differences = (ours - reference_logprobs).abs()
+    agreement = Agreement(
+        tokens=len(ours), mean_abs=float(differences.mean()), max_abs=float(differences.max())
+    )
     if reference.shape.experts is not None:
         # rounding gives some tokens another expert, and they and those that look at them are off by more
         middle = float(differences.median())
         assert middle < MEAN_LIMIT, (
             f"load {load.name}: log-probabilities are off by {middle:.3f} in the median"
         )
-        return found
+        return agreement
     # written so that NaN fails
-    assert found.mean_abs < MEAN_LIMIT and found.max_abs < LIMIT, (
-        f"load {load.name}: log-probabilities of {found.tokens} tokens are off by {found.mean_abs:.3f} in the mean "
-        f"and {found.max_abs:.3f} at worst; bfloat16's rounding explains {MEAN_LIMIT} and {LIMIT}"
+    assert agreement.mean_abs < MEAN_LIMIT and agreement.max_abs < LIMIT, (
+        f"load {load.name}: log-probabilities of {agreement.tokens} tokens are off by {agreement.mean_abs:.3f} "
+        f"in the mean and {agreement.max_abs:.3f} at worst; bfloat16's rounding explains {MEAN_LIMIT} and {LIMIT}"
     )
-    return found
+    return agreement
 
 
 def shorten(completion: Completion) -> Completion:
     return replace(completion, ids=completion.ids[:NUM_TOKENS], logprobs=completion.logprobs[:NUM_TOKENS])
 
 
-def spread_out(count: int, wanted: int) -> list[int]:
+def spread_out(count: int, num_chosen: int) -> list[int]:
     """spread_out(10, 4) -> [0, 3, 6, 9]; spread_out(2, 4) -> [0, 1]."""
-    chosen = min(count, wanted)
+    chosen = min(count, num_chosen)
     return [round(place * (count - 1) / max(1, chosen - 1)) for place in range(chosen)]

@@ -1,6 +1,6 @@
 """What `engine_gpu.py` measures: loads, and the least time a load can take.
 
-The floor counts only what nobody can avoid:
+The floor counts only work that no engine can avoid:
 
     prefill   FLOPs over the matmul ceiling; the prompt of a group once
     decode    every step the longer of bytes over the read ceiling and FLOPs over the matmul ceiling; a step
@@ -101,7 +101,7 @@ def draw_requests(load: Load, vocab_size: int, number: int) -> list[Request]:
 
 @dataclass(frozen=True, kw_only=True)
 class Floor:
-    """Seconds nobody can go below, and how many of the decode steps are bound by bytes, not by FLOPs."""
+    """The least seconds a load can take, and how many of its decode steps are bound by bytes, not by FLOPs."""
 
     prefill: float
     decode: float

@@ -144,9 +144,9 @@ def profile_shape(name: str, loads: list[str], profiles: dict[str, Any]) -> None
     say(f"\n{name}, milliseconds:\n{HEADER}")
     works = {load: partial(profile_load, engine, LOADS[load]) for load in loads}
     for key, work in {**works, PREFILL.name: partial(profile_prefill, engine, PREFILL)}.items():
-        found = work()
-        profiles[key] = figures(found)
-        say(line(found))
+        profile = work()
+        profiles[key] = figures(profile)
+        say(line(profile))
 
 
 # A decode step.
@@ -183,7 +183,7 @@ def take_steps(engine: Engine, count: int) -> None:
 
 
 def profile_prefill(engine: Engine, load: Load) -> Profile:
-    """The runner's work alone, on pages that are given back afterwards."""
+    """The runner's work alone, on pages that are freed afterwards."""
     shape, tokens = engine.model.shape, load.groups * load.prompt_length
     pages_each = -(-load.prompt_length // engine.page_size)
     pages = engine.pool.take(load.groups * pages_each)
@@ -265,29 +265,31 @@ HEADER = (
 )
 
 
-def line(found: Profile) -> str:
+def line(profile: Profile) -> str:
     """`norms+` has rotary and the cache's new keys and values; the rates are those of the products."""
-    kinds = found.by_kind
-    flops, read = found.product_rates
+    kinds = profile.by_kind
+    flops, read = profile.product_rates
     return (
-        f"  {found.title:<38}{found.tokens:>6}{found.context:>9}{found.milliseconds:>9.2f}"
+        f"  {profile.title:<38}{profile.tokens:>6}{profile.context:>9}{profile.milliseconds:>9.2f}"
         f"{kinds['products']:>10.2f}{kinds['experts']:>9.2f}{kinds['attention']:>11.2f}{kinds['swiglu']:>8.2f}{kinds['norms']:>8.2f}"
-        f"{kinds['drawing']:>9.2f}{kinds[OTHER]:>7.2f}{found.gaps:>7.2f}{found.launches:>9.0f}"
+        f"{kinds['drawing']:>9.2f}{kinds[OTHER]:>7.2f}{profile.gaps:>7.2f}{profile.launches:>9.0f}"
         f"{flops:>9.0f}{read:>6.2f}"
     )
 
 
-def figures(found: Profile) -> dict[str, Any]:
+def figures(profile: Profile) -> dict[str, Any]:
     """As printed, and the kernels that count: name, launches, microseconds of each."""
-    flops, read = found.product_rates
-    large = [k for k in found.kernels if k.launches * k.microseconds > 1000 * NAMED_FROM * found.milliseconds]
+    flops, read = profile.product_rates
+    large = [
+        k for k in profile.kernels if k.launches * k.microseconds > 1000 * NAMED_FROM * profile.milliseconds
+    ]
     return {
-        "tokens": found.tokens,
-        "context": found.context,
-        "milliseconds": round(found.milliseconds, 3),
-        "by_kind": {kind: round(milliseconds, 3) for kind, milliseconds in found.by_kind.items()},
-        "gaps": round(found.gaps, 3),
-        "launches": round(found.launches, 1),
+        "tokens": profile.tokens,
+        "context": profile.context,
+        "milliseconds": round(profile.milliseconds, 3),
+        "by_kind": {kind: round(milliseconds, 3) for kind, milliseconds in profile.by_kind.items()},
+        "gaps": round(profile.gaps, 3),
+        "launches": round(profile.launches, 1),
         "products": {"tflops_per_second": round(flops, 1), "terabytes_per_second": round(read, 2)},
         "kernels": [(k.name[:NAME_WIDTH], round(k.launches, 1), round(k.microseconds, 2)) for k in large],
     }

@@ -103,8 +103,8 @@ def measure_rival(shape: str, loads: Sequence[str], *, rounds: int, settings: di
         output = Path(folder) / "figures.json"
         command = [sys.executable, __file__, "--shape", shape, "--loads", *loads, "--rounds", str(rounds)]
         subprocess.run([*command, "--settings", json.dumps(settings), "--output", str(output)], check=True)
-        found = [(load, RivalFigure(**figure)) for load, figure in json.loads(output.read_text())]
-    return {name: {figure.logprobs: figure for load, figure in found if load == name} for name in loads}
+        figures = [(load, RivalFigure(**figure)) for load, figure in json.loads(output.read_text())]
+    return {name: {figure.logprobs: figure for load, figure in figures if load == name} for name in loads}
 
 
 def run_loads(
@@ -126,7 +126,7 @@ def run_loads(
             seed=0,
             **settings,
         )
-    found = []
+    figures = []
     for load in loads:
         short = replace(load, lengths=tuple(min(length, WARM_UP_TOKENS) for length in load.lengths))
         for logprobs in (False, True):
@@ -143,8 +143,8 @@ def run_loads(
                 setting=f"{ASKED}; best of {rounds} rounds, {json.dumps(settings)}",
             )
             print(f"  ({load.name}) {figure.tokens_per_second:>9,.0f} tok/s, logprobs {logprobs}", flush=True)
-            found.append((load.name, figure))
-    return found
+            figures.append((load.name, figure))
+    return figures
 
 
 def generate(engine: Any, load: Load, vocab_size: int, number: int, *, logprobs: bool) -> float:
@@ -181,13 +181,13 @@ def main() -> None:
     parser.add_argument("--settings", type=json.loads, default=USUAL, help="for vllm.LLM, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    found = run_loads(
+    figures = run_loads(
         SHAPES[options.shape],
         [LOADS[name] for name in options.loads],
         rounds=options.rounds,
         settings=options.settings,
     )
-    options.output.write_text(json.dumps([(load, asdict(figure)) for load, figure in found]))
+    options.output.write_text(json.dumps([(load, asdict(figure)) for load, figure in figures]))
 
 
 if __name__ == "__main__":

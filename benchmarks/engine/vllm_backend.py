@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--backends", nargs="+", default=["native", "vllm"], choices=["native", "vllm"])
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
@@ -56,9 +56,9 @@ def main() -> None:
     }
     for backend in arguments.backends:
         model = build_model(shape_of(arguments.hidden, arguments.layers), seed=0, device=device)
-        found[backend] = measure(model, backend, arguments.groups, arguments.rounds)
-        print(backend, found[backend])
-    print(json.dumps(found))
+        results[backend] = measure(model, backend, arguments.groups, arguments.rounds)
+        print(backend, results[backend])
+    print(json.dumps(results))
 
 
 def shape_of(hidden: int, layers: int) -> ModelShape:

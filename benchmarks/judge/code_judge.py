@@ -147,8 +147,8 @@ def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
     figures = {}
     for name in ("humaneval", "mbpp", "leetcode", "contests"):
         pairs = draw_pairs(load(name), options.tests)
-        kept = keep_quick(pairs, options)
-        figures[name] = {"left_out": len(pairs) - len(kept), **compare_speed(name, kept, options)}
+        quick = keep_quick(pairs, options)
+        figures[name] = {"left_out": len(pairs) - len(quick), **compare_speed(name, quick, options)}
     return figures
 
 
@@ -160,14 +160,14 @@ def draw_pairs(problems: Sequence[Solved], count: int) -> list[Pair]:
 
 def keep_quick(pairs: list[Pair], options: argparse.Namespace) -> list[Pair]:
     """Without programs that fail for want of a package, and those that compute for long: they time themselves."""
-    kept = []
+    quick = []
     with Judge(isolation=options.isolation) as judge:
         for pair in pairs:
             start = time.perf_counter()
             (right,) = by_judge(judge, [pair])
             if right and time.perf_counter() - start < SLOW:
-                kept.append(pair)
-    return kept
+                quick.append(pair)
+    return quick
 
 
 def compare_speed(name: str, pairs: list[Pair], options: argparse.Namespace) -> dict[str, Any]:
@@ -229,8 +229,8 @@ def by_process(pairs: Sequence[Pair], folder: Path, threads: int) -> list[bool]:
         number, (program, test) = numbered
         path = folder / f"program{number}.py"
         path.write_text(program.source + asking(test))
-        given = test.input if isinstance(test, StdinTest) else ""
-        ended = subprocess.run([sys.executable, path], input=given.encode(), capture_output=True, timeout=60)
+        stdin = test.input if isinstance(test, StdinTest) else ""
+        ended = subprocess.run([sys.executable, path], input=stdin.encode(), capture_output=True, timeout=60)
         printed = isinstance(test, StdinTest)
         return ended.returncode == 0 and (
             not printed or same_output(ended.stdout, test.output, test.comparison)  # type: ignore[union-attr]
@@ -301,12 +301,12 @@ def thin(problem: Solved, inputs: int) -> Solved:
     tests = problem.task.tests
     if not problem.name.partition(" ")[0].endswith("+") or len(tests) <= inputs:
         return problem
-    kept = tuple(tests[place * len(tests) // inputs] for place in range(inputs))
-    return replace(problem, task=replace(problem.task, tests=kept))
+    chosen = tuple(tests[place * len(tests) // inputs] for place in range(inputs))
+    return replace(problem, task=replace(problem.task, tests=chosen))
 
 
 def find_reasons(judge: Judge, jobs: Sequence[Job], limits: Limits) -> list[str | None]:
-    """For each program the first test that does not pass and what is said of it; None when all pass."""
+    """For each program the first test that does not pass, with its message; None when all pass."""
     reasons: list[str | None] = []
     for verdicts in judge_many(judge, jobs, limits=limits, stop_at_first_failure=True):
         last = verdicts[-1]

@@ -30,7 +30,7 @@ from typing import Any
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.interval import confidence_interval
-from foresail.quickstart.reasoning import run_stage
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
@@ -41,8 +41,6 @@ from foresail.records import Problem
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 LENGTHS, SHOWN = (4, 13), (2, 13)  # operations of a chain: in reinforcement, in the cold start
 NUM_TRAIN, NUM_SHOWN, NUM_TEST = 8000, 6000, 500
@@ -98,12 +96,10 @@ def run_arm(root: Path, seed: int, arm: str, steps: int) -> None:
     if (folder / arm / "result.json").exists():
         return
     if arm == "sft":
-        outcome = run_stage(run_sft, sft_recipe(folder, seed))
+        outcome = train_stage(sft_recipe(folder, seed))
     else:  # the finished cold start is only read: its folder belongs to one process at a time
         tuned = folder / "sft" / "checkpoints" / f"step_{SFT_STEPS}"
-        outcome = run_stage(run_rl, rl_recipe(folder, seed, arm, steps, tuned))
-    if not outcome.finished:
-        sys.exit(f"stopped during {outcome.run.name}; the same command goes on")
+        outcome = train_stage(rl_recipe(folder, seed, arm, steps, tuned))
     results = evaluate_checkpoint(
         outcome.checkpoint,
         parts.Problems(source=str(folder / "test.jsonl")),
@@ -124,7 +120,9 @@ def run_arm(root: Path, seed: int, arm: str, steps: int) -> None:
     result = {
         "accuracy": fmean(scores),
         "interval": confidence_interval(scores),
-        "by_level": [fmean(score for found, score in right if found == level) for level in range(1, 6)],
+        "by_level": [
+            fmean(score for own_level, score in right if own_level == level) for level in range(1, 6)
+        ],
         "curve": [[record["step"], record[METRIC]] for record in records if METRIC in record],
         "samples": 16 * sum(launched),
         "solved": solved / max(1, sum(launched)),

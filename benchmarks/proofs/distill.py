@@ -37,10 +37,10 @@ REPLACING = {
 def main() -> None:
     options = read_options()
     size = size_of(options, SIZES)
-    found = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
+    results = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
     if options.draw:
-        draw(found, options.draw)
-    tell(options, found, **judge(found))
+        draw(results, options.draw)
+    tell(options, results, **judge(results))
 
 
 def read_options() -> argparse.Namespace:
@@ -55,22 +55,24 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def judge(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def judge(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The divergence that counts is one for all seeds."""
-    shares = {name: [seed["arms"][name]["share"] for seed in found] for name in found[0]["arms"]}
+    shares = {name: [seed["arms"][name]["share"] for seed in results] for name in results[0]["arms"]}
     reached = {name: max(each) for name, each in shares.items() if None not in each}
     return {
-        "start": [seed["start"]["greedy"] for seed in found],
-        "teacher": [seed["teacher"] for seed in found],
-        "reached": {name: [seed["grpo"][name]["reached"] for seed in found] for name in found[0]["grpo"]},
-        "samples": {name: [seed["grpo"][name]["samples"] for seed in found] for name in found[0]["grpo"]},
+        "start": [seed["start"]["greedy"] for seed in results],
+        "teacher": [seed["teacher"] for seed in results],
+        "reached": {name: [seed["grpo"][name]["reached"] for seed in results] for name in results[0]["grpo"]},
+        "samples": {name: [seed["grpo"][name]["samples"] for seed in results] for name in results[0]["grpo"]},
         "shares": shares,
         "bars": {
             "a fifth of GRPO's samples": bool(reached) and min(reached.values()) <= 0.2,
             "GRPO gained 5 points": all(
-                seed["grpo"]["grpo"]["reached"] >= seed["start"]["greedy"] + 0.05 for seed in found
+                seed["grpo"]["grpo"]["reached"] >= seed["start"]["greedy"] + 0.05 for seed in results
             ),
-            "the teacher is better": all(seed["teacher"] > seed["grpo"]["grpo"]["reached"] for seed in found),
+            "the teacher is better": all(
+                seed["teacher"] > seed["grpo"]["grpo"]["reached"] for seed in results
+            ),
         },
     }
 
@@ -141,12 +143,12 @@ def distill(lab: Lab, start: Path, teacher: Path, divergence: str, grpo: dict[st
     }
 
 
-def draw(found: Sequence[dict[str, Any]], picture: Path) -> None:
+def draw(results: Sequence[dict[str, Any]], picture: Path) -> None:
     arms = {
-        f"distillation, {name}": [smooth(seed["arms"][name]["curve"]) for seed in found]
-        for name in found[0]["arms"]
+        f"distillation, {name}": [smooth(seed["arms"][name]["curve"]) for seed in results]
+        for name in results[0]["arms"]
     }
-    arms |= {name: [seed["grpo"][name]["curve"] for seed in found] for name in found[0]["grpo"]}
+    arms |= {name: [seed["grpo"][name]["curve"] for seed in results] for name in results[0]["grpo"]}
     draw_arms(picture, arms, title="Held-out accuracy, greedy", below="samples drawn")
 
 

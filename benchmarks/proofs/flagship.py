@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from flagship_programs import STARTS, programs
-from flagship_runs import FIGURES, Place, Unfinished, finish, judge, reinforce, reinforce_all, run, spread
+from flagship_runs import FIGURES, Place, finish, judge, reinforce, reinforce_all, spread
 from gsm8k_conversations import write_conversations
+
+from foresail.quickstart.stages import Interrupted, train_stage
 
 PARTS = ("words", "gsm8k", "programs")
 SEEDS_BEFORE = 8  # evaluation seeds that judge the model word problems start from
@@ -49,8 +51,8 @@ def main() -> None:
             gsm8k(place, options.gsm8k, options.seeds[0])
         else:
             programs(place, options.seeds, options.start)
-    except Unfinished as stage:
-        print(f"stopped during {stage}; the same command goes on")
+    except Interrupted as stopped:
+        print(stopped)
     except (ValueError, OSError) as error:  # no checkpoint, no data: what to do is in it
         raise SystemExit(f"error: {error}") from error
 
@@ -97,7 +99,7 @@ def gsm8k(place: Place, data: Path, seed: int) -> None:
         f"model.path={place.model}",
     )
     results = {"before_sft": judge(rl, place.model, place.folder / "before")}
-    tuned = run(sft)
+    tuned = train_stage(sft).checkpoint
     results["after_sft"] = judge(rl, tuned, place.folder / "sft" / "after")
     rl = rl.model_copy(update={"model": rl.model.model_copy(update={"path": str(tuned)})})
     results["after_rl"] = reinforce(rl)

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, run, side_by_side, spread
+from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, side_by_side, spread
 
+from foresail.quickstart.stages import train_stage
 from foresail.runlog.directory import RunDirectory
 
 SCHEMES = ("all", "strict", "soft")
@@ -33,7 +34,7 @@ STARTS = {"usual": Start((8,), 1.0), "hard": Start((4, 3, 2), 0.05)}
 
 
 def programs(place: Place, seeds: Sequence[int], start: str = "usual") -> None:
-    found = side_by_side(
+    starts = side_by_side(
         partial(find_start, place, STARTS[start]),
         {f"seed-{seed}": seed for seed in seeds},
         place.folder,
@@ -44,7 +45,7 @@ def programs(place: Place, seeds: Sequence[int], start: str = "usual") -> None:
             "programs-rl.toml",
             run_name(seed, scheme),
             f"run.seed={seed}",
-            f"model.path={found[f'seed-{seed}']['checkpoint']}",
+            f"model.path={starts[f'seed-{seed}']['checkpoint']}",
             f"reward.code.scheme={scheme}",
         )
         for seed in seeds
@@ -53,7 +54,7 @@ def programs(place: Place, seeds: Sequence[int], start: str = "usual") -> None:
     results: dict[str, Any] = {
         "start": start,
         "before_sft": judge(recipes[0], place.model, place.folder / "before"),
-        "after_sft": found,
+        "after_sft": starts,
         "after_rl": reinforce_all(recipes, place.jobs),
     }
     results["over_seeds"] = compare(place.folder, seeds, results["after_rl"])
@@ -71,7 +72,8 @@ def find_start(place: Place, start: Start, seed: int) -> dict[str, Any]:
     shares = []
     for steps in start.sft_steps:
         name = run_name(seed, f"sft-{steps}")
-        tuned = run(place.sft_recipe("programs-sft.toml", name, f"run.seed={seed}", f"steps={steps}"))
+        recipe = place.sft_recipe("programs-sft.toml", name, f"run.seed={seed}", f"steps={steps}")
+        tuned = train_stage(recipe).checkpoint
         judged_as = place.rl_recipe("programs-rl.toml", name, f"model.path={tuned}")
         figures = judge(judged_as, tuned, place.folder / name / "after")
         if figures[SAMPLED]["value"] < start.below:
@@ -88,13 +90,13 @@ def find_start(place: Place, start: Start, seed: int) -> dict[str, Any]:
 
 def compare(folder: Path, seeds: Sequence[int], after: dict[str, Any]) -> dict[str, Any]:
     """By reward: each figure's mean and spread, what it is ahead of `all` on the same seed, what was drawn."""
-    found: dict[str, Any] = {}
+    by_scheme: dict[str, Any] = {}
     for scheme in SCHEMES:
         names = [run_name(seed, scheme) for seed in seeds]
         values = {key: [after[name][key]["value"] for name in names] for key in FIGURES}
         of_all = {key: [after[run_name(seed, "all")][key]["value"] for seed in seeds] for key in FIGURES}
         logs = [RunDirectory.open(folder / name).read_metrics() for name in names]
-        found[scheme] = {
+        by_scheme[scheme] = {
             **{key: spread(values[key]) for key in FIGURES},
             "minus_all": {
                 key: spread([own - other for own, other in zip(values[key], of_all[key], strict=True)])
@@ -105,7 +107,7 @@ def compare(folder: Path, seeds: Sequence[int], after: dict[str, Any]) -> dict[s
                 [sum(record.get("rollout/groups_launched") or 0 for record in log) for log in logs]
             ),
         }
-    return found
+    return by_scheme
 
 
 def first_of(records: Sequence[dict[str, Any]], metric: str) -> float:

@@ -17,15 +17,13 @@ from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from foresail.evaluation.evaluator import evaluate_checkpoint
-from foresail.quickstart.reasoning import run_stage
+from foresail.quickstart.stages import Interrupted, train_stage
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.stage import Stage
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "flagship"
 NUM_SAMPLES = 4  # per held-out problem, at temperature 1, beside the greedy attempt
@@ -40,7 +38,7 @@ DRAWN = (
 )
 
 
-# What a run took, by the name it is printed with; groups are those that were launched and not given up.
+# Sums over a run, by the name they are printed with; groups that were given up do not count.
 TOTALS = {
     "seconds": "timing_s/step",
     "rollout_seconds": "timing_s/rollout",
@@ -51,10 +49,6 @@ TOTALS = {
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class Unfinished(Exception):
-    """A stage was asked to stop; the same command goes on with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +78,6 @@ class Place:
         return load_recipe(RECIPES / file, [f"run.root={self.folder}", f"run.name={name}", *changes])
 
 
-def run(recipe: Stage) -> Path:
-    """Start the stage or go on with it; gives its last checkpoint, at once where it was finished before."""
-    done = recipe.run.folder / "done.json"
-    if not done.exists():
-        outcome = run_stage(run_sft if isinstance(recipe, Sft) else run_rl, recipe)
-        if not outcome.finished:
-            raise Unfinished(recipe.run.name)
-        write_text(done, json.dumps(outcome.checkpoint.name))
-    return recipe.run.folder / "checkpoints" / str(json.loads(done.read_text()))
-
-
 def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
     """Every run and how it is judged, by its name; all of them are in one folder."""
     logs = recipes[0].run.folder.parent
@@ -111,13 +94,13 @@ def side_by_side(
     files = [logs / f"{name}.log" for name in items]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
-            found = list(pool.map(partial(quietly, work), items.values(), files))
+            results = list(pool.map(partial(quietly, work), items.values(), files))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
                 process.terminate()  # a stage ends its step and saves; an evaluation is begun again
-            raise Unfinished("the runs beside each other") from None
-    return dict(zip(items, found, strict=True))
+            raise Interrupted("the runs beside each other") from None
+    return dict(zip(items, results, strict=True))
 
 
 def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
@@ -127,7 +110,7 @@ def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
 
 
 def reinforce(recipe: Rl) -> dict[str, Any]:
-    return judge(recipe, run(recipe), recipe.run.folder / "after")
+    return judge(recipe, train_stage(recipe).checkpoint, recipe.run.folder / "after")
 
 
 def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str, Any]:
@@ -147,9 +130,9 @@ def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str
             dtype=recipe.model.dtype,
         )
     figures = json.loads(summary.read_text())
-    found = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
-    print(describe(f"{output.parent.name}/{output.name}", found), flush=True)
-    return found
+    judged = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
+    print(describe(f"{output.parent.name}/{output.name}", judged), flush=True)
+    return judged
 
 
 def describe(name: str, figures: dict[str, Any]) -> str:
@@ -171,13 +154,13 @@ def total(folder: Path, metric: str) -> float:
 
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
-    """[step, value] of what is drawn, by metric: held-out accuracy under whatever source it has, too."""
-    found: dict[str, list[list[float]]] = {}
+    """[step, value] of the metrics that are drawn, held-out accuracies of all sources included."""
+    points: dict[str, list[list[float]]] = {}
     for record in RunDirectory.open(folder).read_metrics():
         for name, value in record.items():
             if value is not None and (name in DRAWN or name.startswith("val-core/")):
-                found.setdefault(name, []).append([record["step"], round(float(value), 5)])
-    return found
+                points.setdefault(name, []).append([record["step"], round(float(value), 5)])
+    return points
 
 
 def finish(folder: Path, results: dict[str, Any], runs: Sequence[Path]) -> None:

@@ -27,16 +27,15 @@ from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.evaluation.difficulty import grade_difficulty
 from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.sources import Conversations
 from foresail.runlog.atomic import write_text
-from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.stages.sft import run_sft
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75)
 BUDGETS = (0, 8, 16, 24, 32)
@@ -110,7 +109,7 @@ def one_seed(folder: Path, size: Size, seed: int, options: argparse.Namespace) -
         problems = parts.Problems(source=chains, thinking=False)
         sampling = parts.Sampling(max_new_tokens=16)
         grade_difficulty(start, problems, sampling, num_samples=8, output=rates.parent, seed=seed)
-    found = {}
+    by_share = {}
     for share in options.shares:
         data = [Conversations(source=fast, name="fast", thinking=False, weight=1 - share)]
         if share:
@@ -130,16 +129,16 @@ def one_seed(folder: Path, size: Size, seed: int, options: argparse.Namespace) -
             steps=round(size.second_steps / (1 - share)),
         )
         budgets = options.budgets if share == max(options.shares) else []
-        found[f"{share:g}"] = judge(checkpoint, folder / f"share-{share:g}-eval", size, seed, budgets)
-        print(f"seed {seed}, share {share:g}: {found[f'{share:g}']}", flush=True)
-    return {"seed": seed, "seconds": round(time.monotonic() - started, 1), "shares": found}
+        by_share[f"{share:g}"] = judge(checkpoint, folder / f"share-{share:g}-eval", size, seed, budgets)
+        print(f"seed {seed}, share {share:g}: {by_share[f'{share:g}']}", flush=True)
+    return {"seed": seed, "seconds": round(time.monotonic() - started, 1), "shares": by_share}
 
 
 def make_tokenizer(folder: Path, size: Size) -> Tokenizer:
     if (folder / "tokenizer.json").exists():
         return Tokenizer.load(folder)
-    fewest, most = map(int, size.operations.split("-"))
-    problems = make_problems(500, seed=0, steps=(fewest, most))
+    smallest, largest = map(int, size.operations.split("-"))
+    problems = make_problems(500, seed=0, steps=(smallest, largest))
     texts = [text for p in problems for text in (p.prompt[-1].content, worked(p), direct(p), "\n", "\n\n")]
     tokenizer = train_bpe(
         texts,
@@ -168,22 +167,17 @@ def shape(size: Size, tokenizer: Tokenizer) -> ModelShape:
 
 
 def stage(folder: Path, size: Size, seed: int, **recipe: Any) -> Path:
-    """The checkpoint of an SFT stage, run unless it is there."""
-    run = RunDirectory(folder)
-    steps = recipe["steps"]
-    if run.exists() and steps in run.checkpoint_steps():
-        return run.checkpoint_path(steps)
-    return run_sft(
+    """The checkpoint of an SFT stage."""
+    return train_stage(
         Sft(
             run=parts.Run(name=folder.name, root=str(folder.parent), seed=seed),
             batch_size=size.batch,
             max_length=96,
             micro_batch_tokens=32_768,
             optimizer=parts.Optimizer(lr=size.lr, beta2=0.98, warmup=40, schedule="linear"),
-            checkpoints=parts.Checkpoints(every=steps),
+            checkpoints=parts.Checkpoints(every=recipe["steps"]),
             **recipe,
-        ),
-        resume=run.exists(),
+        )
     ).checkpoint
 
 
@@ -192,7 +186,7 @@ def judge(checkpoint: Path, folder: Path, size: Size, seed: int, budgets: list[i
     held_out = f"arithmetic:count={size.held_out},seed={seed},steps={size.operations},split=test"
     modes: dict[str, tuple[bool, int | None]] = {"off": (False, None), "on": (True, None)}
     modes |= {f"budget {budget}": (True, budget) for budget in budgets}
-    found = {}
+    by_mode = {}
     for name, (thinking, budget) in modes.items():
         results = evaluate_checkpoint(
             checkpoint,
@@ -205,13 +199,13 @@ def judge(checkpoint: Path, folder: Path, size: Size, seed: int, budgets: list[i
         )
         figures = summarise(results)
         attempts = figures["greedy_attempts"]
-        found[name] = {
+        by_mode[name] = {
             "accuracy": figures["greedy"]["value"],
             "tokens": attempts["mean_length"],
             "thinking": attempts["mean_thinking"],
             "forced": attempts["forced"],
         }
-    return found
+    return by_mode
 
 
 def judge_bars(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -43,17 +43,17 @@ def lab_parser(description: str | None, sizes: Collection[str], output: str) -> 
 def size_of(options: argparse.Namespace, sizes: Mapping[str, S]) -> S:
     """With what --set and --tries change."""
     size = sizes[options.size]
-    given = dict(change.split("=") for change in options.set)
-    if unknown := given.keys() - vars(size).keys():
+    changes = dict(change.split("=") for change in options.set)
+    if unknown := changes.keys() - vars(size).keys():
         raise SystemExit(f"--set {', '.join(unknown)}: the size has {', '.join(vars(size))}")
-    numbers = {key: type(getattr(size, key))(float(value)) for key, value in given.items()}
+    numbers = {key: type(getattr(size, key))(float(value)) for key, value in changes.items()}
     return replace(size, tries=tuple(options.tries or size.tries), **numbers)
 
 
 def every_seed(
     options: argparse.Namespace, measure: Callable[[Path, int], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What `measure` found in the folder of each seed, now or before."""
+    """The result of `measure` for each seed; one that is finished is read from its folder."""
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     return [one_seed(options, measure, seed) for seed in seeds]
 
@@ -64,25 +64,25 @@ def one_seed(
     folder = options.output / f"{options.size}-{seed}"
     path, settings = folder / "result.json", settings_of(options)
     if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if found["settings"] != settings:
-            raise SystemExit(f"{path} is of other settings: {found['settings']}; choose another --output")
-        return found
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if result["settings"] != settings:
+            raise SystemExit(f"{path} is of other settings: {result['settings']}; choose another --output")
+        return result
     begin = time.monotonic()
-    found = {"seed": seed, **measure(folder, seed), "settings": settings}
-    found["seconds"] = round(time.monotonic() - begin, 1)
-    write_text(path, json.dumps(found) + "\n")
-    return found
+    result = {"seed": seed, **measure(folder, seed), "settings": settings}
+    result["seconds"] = round(time.monotonic() - begin, 1)
+    write_text(path, json.dumps(result) + "\n")
+    return result
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """As they are read back from JSON."""
-    given = {key: value for key, value in vars(options).items() if key not in PLACES}
-    settings: dict[str, Any] = json.loads(json.dumps(given, default=str))
+    chosen = {key: value for key, value in vars(options).items() if key not in PLACES}
+    settings: dict[str, Any] = json.loads(json.dumps(chosen, default=str))
     return settings
 
 
-def tell(options: argparse.Namespace, found: list[dict[str, Any]], **figures: Any) -> None:
+def tell(options: argparse.Namespace, results: list[dict[str, Any]], **figures: Any) -> None:
     """The last line; curves are in the results of the seeds."""
-    seconds = [seed["seconds"] for seed in found]
-    print(json.dumps({**settings_of(options), "seeds": len(found), "seconds": seconds, **figures}))
+    seconds = [seed["seconds"] for seed in results]
+    print(json.dumps({**settings_of(options), "seeds": len(results), "seconds": seconds, **figures}))

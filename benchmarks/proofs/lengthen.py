@@ -32,6 +32,7 @@ from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.recipe.tables.long_context import LongContext
 from foresail.runlog.canvas import save_figure
@@ -39,7 +40,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.session import Outcome
-from foresail.train.stages.pretrain import run_pretrain
 
 FACTOR = 8
 SHORT_KINDS = ("drill", "niah_single", "drill", "niah_multikey", "drill", "line_retrieval")
@@ -122,11 +122,11 @@ def main() -> None:
 
     make_data(out, size, options.texts, options.workers)
     note("data")
-    first = train(first_run(out, size, options))
+    first = train_stage(first_run(out, size, options))
     note("pretrain")
     before = measure(first, out / "before", size, (size.length,), options)
     note("measure before")
-    second = train(second_run(out, size, options, first))
+    second = train_stage(second_run(out, size, options, first))
     note("lengthen")
     after = measure(second, out / "after", size, size.lengths, options)
     note("measure after")
@@ -173,21 +173,21 @@ def make_data(out: Path, size: Size, texts: Path | None, workers: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     files = {"texts": out / "texts.jsonl", "held-out": out / "held-out.jsonl"}
     longest = size.length * FACTOR
-    learned, kept = split(read_all(texts))
+    learned, held_out = split(read_all(texts))
     documents = list(
         join_short_and_long(
             learned, short=(100, 2 * size.length), long=(4 * size.length, 4 * longest), seed=0
         )
     )
     write_lines(files["texts"], documents)
-    write_lines(files["held-out"], join_texts(kept, characters=(100, size.length), seed=0))  # none is cut
+    write_lines(files["held-out"], join_texts(held_out, characters=(100, size.length), seed=0))  # none is cut
     train_tokenizer(documents, size.vocab_size).save(out / "tokenizer")
-    for name, kinds, most, count in (
+    for name, kinds, longest_needle, count in (
         ("short-needles", SHORT_KINDS, size.length, size.needles[0]),
         ("long-needles", LONG_KINDS, longest, size.needles[1]),
     ):
         files[name] = out / f"{name}.jsonl"
-        plan = DocumentPlan(lengths=(size.length // 4, most), kinds=kinds)
+        plan = DocumentPlan(lengths=(size.length // 4, longest_needle), kinds=kinds)
         write_documents(
             files[name],
             plan,
@@ -270,7 +270,7 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
 
 
 def second_lr(size: Size, options: argparse.Namespace) -> float:
-    """As the first run ended, unless told otherwise."""
+    """The learning rate at which the first run ended, unless an option sets another."""
     return float(options.second_lr or size.lr / 10)
 
 
@@ -301,11 +301,6 @@ def recipe(
             "checkpoints": {"every": 1000, "keep": 1},
         }
     )
-
-
-def train(recipe: Pretrain) -> Outcome:
-    """Begun, or gone on with, or taken as it is."""
-    return run_pretrain(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
 # Figures.

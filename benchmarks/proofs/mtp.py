@@ -34,7 +34,7 @@ from foresail.data.packing import pack
 from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key, uniforms
 from foresail.engine.request import Completion, Request
-from foresail.engine.sampling import draw
+from foresail.engine.sampling import inverse_cdf
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, empty_model
@@ -209,13 +209,13 @@ def train(
     _, _, steps, tune_steps, tokens, rate = WORK[options.size]
     sequences = make_sequences(texts, tokenizer)
     figures: Figures = {}
-    begun = time.perf_counter()
+    start = time.perf_counter()
     together = Mtp(weight=0.3, final_weight=0.1, change_at=0.4)
     figures["pretrained"] = learn(model, sequences, together, options.steps or steps, tokens, rate)
     model = extended(model)
     settings = Mtp(weight=1.0, train="added")
     figures["tuned"] = learn(model, sequences, settings, options.tune_steps or tune_steps, tokens, rate / 2)
-    figures["train_seconds"] = round(time.perf_counter() - begun, 1)
+    figures["train_seconds"] = round(time.perf_counter() - start, 1)
     return model.requires_grad_(False), figures
 
 
@@ -236,7 +236,7 @@ def learn(
     choose_trained(model, settings)
     optimizer = Optimizer(lr=rate, warmup=max(1, steps // 20), schedule="cosine", final_share=0.1)
     learner = Learner(name="policy", model=model, optimizer=build_optimizer(model, optimizer))
-    order, found, place = random.Random(1), {}, 0
+    order, metrics, place = random.Random(1), {}, 0
     for step in range(1, steps + 1):
         chosen: list[TrainSequence] = []
         while sum(len(sequence.ids) for sequence in chosen) < tokens:
@@ -247,9 +247,9 @@ def learn(
         weights = token_weights([sum(sequence.loss_mask) for sequence in chosen], "token-mean", MAX_LENGTH)
         batches = pack(chosen, weights, max_tokens=16_384, device=model.device)
         loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(settings, step / steps))
-        found = train_step(learner, batches, loss, learning_rate=learning_rate(step, steps, optimizer))
-    names = [name for name in found if name == "sft/nll" or name.startswith("mtp/")]
-    return {"steps": steps} | {name: round(found[name], 4) for name in names}
+        metrics = train_step(learner, batches, loss, learning_rate=learning_rate(step, steps, optimizer))
+    names = [name for name in metrics if name == "sft/nll" or name.startswith("mtp/")]
+    return {"steps": steps} | {name: round(metrics[name], 4) for name in names}
 
 
 # Drafting.
@@ -282,15 +282,17 @@ def generate(
         engine.add(request)
     if drafts:
         engine.ask_for_drafts()
-    found = {completion.request.id: completion for completion in engine.step()}  # prompts, and one token each
+    completions = {
+        completion.request.id: completion for completion in engine.step()
+    }  # prompts, and one token each
     synchronize(model)
-    begun, steps = time.perf_counter(), 1
+    start, steps = time.perf_counter(), 1
     while engine.busy:
         for completion in engine.step(engine.unread_drafts() if drafts else None):
-            found[completion.request.id] = completion
+            completions[completion.request.id] = completion
         steps += 1
     synchronize(model)
-    return [found[request.id] for request in requests], time.perf_counter() - begun, steps
+    return [completions[request.id] for request in requests], time.perf_counter() - start, steps
 
 
 def warm(model: Decoder, requests: list[Request]) -> None:
@@ -308,18 +310,18 @@ def speed(model: Decoder, requests: list[Request], batch: int) -> Figures:
     some = [
         Request(id=str(i), prompt=r.prompt, key=r.key + i, sampling=r.sampling) for i, r in enumerate(some)
     ]
-    found: Figures = {}
+    figures: Figures = {}
     texts = []
     for name, drafts in (("plain", False), ("mtp", True)):
         engine = open_engine(model, batch, drafts=drafts)
         runs = [generate(model, some, drafts=drafts, engine=engine) for _ in range(3)]
         tokens = sum(len(completion.ids) for completion in runs[0][0]) - batch
-        found[f"{name}_tokens_per_second"] = round(tokens / min(seconds for _, seconds, _ in runs), 1)
-        found[f"{name}_steps"] = runs[0][2]
+        figures[f"{name}_tokens_per_second"] = round(tokens / min(seconds for _, seconds, _ in runs), 1)
+        figures[f"{name}_steps"] = runs[0][2]
         texts.append([list(completion.ids) for completion in runs[0][0]])
-    found["times"] = round(found["mtp_tokens_per_second"] / found["plain_tokens_per_second"], 3)
-    found["same_tokens"] = texts[0] == texts[1]
-    return found
+    figures["times"] = round(figures["mtp_tokens_per_second"] / figures["plain_tokens_per_second"], 3)
+    figures["same_tokens"] = texts[0] == texts[1]
+    return figures
 
 
 @torch.no_grad()
@@ -342,7 +344,7 @@ def acceptance(model: Decoder, completions: list[Completion]) -> Figures:
             places = torch.arange(max(0, prompt - number - 2), len(ids_T) - number - 2, device=model.device)
             targets = places + number + 2
             theirs, ours = logprobs_TV[places], own_TV[targets - 1]
-            tokens = draw(theirs, uniforms(key.expand(len(places)), targets))
+            tokens = inverse_cdf(theirs, uniforms(key.expand(len(places)), targets))
             noise = -torch.empty_like(ours).exponential_(generator=numbers).log()
             hits = (
                 tokens == ids_T[targets],
@@ -369,11 +371,11 @@ def predictions(model: Decoder, ids_T: Tensor) -> list[Tensor]:
     attend = PackedAttention(torch.tensor([0, len(ids_T)]))
 
     def ahead(stream_TD: Tensor, heads: MtpHeads) -> list[Tensor]:
-        found = []
+        predicted = []
         for number in range(len(heads)):
             stream_TD, normed_TD = heads.run(number, stream_TD, ids_T.roll(-number - 1), positions_T, attend)
-            found.append(heads.read(normed_TD, logits))
-        return found
+            predicted.append(heads.read(normed_TD, logits))
+        return predicted
 
     output = model(ids_T, positions_T, attend, logits, ahead=ahead)
     return [output.value, *output.ahead]

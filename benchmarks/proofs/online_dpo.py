@@ -35,12 +35,14 @@ ARMS = ("grpo", "online", "online-renewed", "offline")
 def main() -> None:
     options = read_options()
     size = size_of(options, SIZES)
-    found = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
-    means = {run: round(fmean(seed["accuracy"][run] for seed in found), 4) for run in found[0]["accuracy"]}
+    results = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
+    means = {
+        run: round(fmean(seed["accuracy"][run] for seed in results), 4) for run in results[0]["accuracy"]
+    }
     best = {arm: best_run(arm, means) for arm in ARMS}
     if options.draw:
-        draw(found, best, options.draw)
-    tell(options, found, **judge(found, means, best))
+        draw(results, best, options.draw)
+    tell(options, results, **judge(results, means, best))
 
 
 def read_options() -> argparse.Namespace:
@@ -61,13 +63,13 @@ def best_run(arm: str, means: Mapping[str, float]) -> str:
 
 
 def judge(
-    found: Sequence[dict[str, Any]], means: Mapping[str, float], best: Mapping[str, str]
+    results: Sequence[dict[str, Any]], means: Mapping[str, float], best: Mapping[str, str]
 ) -> dict[str, Any]:
-    start = fmean(seed["start"]["greedy"] for seed in found)
+    start = fmean(seed["start"]["greedy"] for seed in results)
     of = {arm: means[run] for arm, run in best.items()}
     online = max(of["online"], of["online-renewed"])
     return {
-        "samples": found[0]["samples"],
+        "samples": results[0]["samples"],
         "start": round(start, 4),
         "means": means,
         "best": best,
@@ -103,12 +105,12 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     accuracy = {name: round(fmean(each for _, each in points[-3:]), 4) for name, points in curves.items()}
     count = offline_pairs(lab, start, options.pairs)
     # as many updates as online DPO has, of as many pairs as the one that had most
-    most = max(mean_pairs(folder / folder_name(name)) for name in curves if name.startswith("online"))
-    batch = max(1, min(count, round(most)))
+    num_pairs = max(mean_pairs(folder / folder_name(name)) for name in curves if name.startswith("online"))
+    batch = max(1, min(count, round(num_pairs)))
     for lr in options.dpo_rates:
         name = f"offline {lr:g}"
-        given: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0}
-        recipe = lab.dpo(folder_name(name), start, lr, lab.path("pairs"), **given)
+        settings: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0}
+        recipe = lab.dpo(folder_name(name), start, lr, lab.path("pairs"), **settings)
         accuracy[name] = round(greedy_accuracy(lab, lab.run(recipe).checkpoint), 4)
     first = curves[next(iter(curves))][0][1]
     print(f"seed {seed}: start {first:.1%}, {accuracy}, {count} offline pairs, {batch} an update", flush=True)
@@ -132,19 +134,19 @@ def mean_pairs(run: Path) -> float:
     return fmean(record["pairs/count"] for record in records if "pairs/count" in record)
 
 
-def offline_pairs(lab: Lab, start: Path, most: int) -> int:
+def offline_pairs(lab: Lab, start: Path, max_pairs: int) -> int:
     """Of as many samples as the others draw, all of them the start's."""
     size, path = lab.size, lab.path("pairs")
     if not path.exists():
         problems = lab.problems("asked", limit=min(size.asked, size.steps * size.prompts))
         prompts = {problem.id: problem.prompt[-1].content for problem in problems}
         results = sample(lab, start, problems, size.samples)
-        write_rows(path, [pair for result in results for pair in pairs_of(result, prompts, most)])
+        write_rows(path, [pair for result in results for pair in pairs_of(result, prompts, max_pairs)])
     with path.open(encoding="utf-8") as lines:
         return sum(1 for _ in lines)
 
 
-def pairs_of(result: ProblemResult, prompts: dict[str, str], most: int) -> list[dict[str, str]]:
+def pairs_of(result: ProblemResult, prompts: dict[str, str], max_pairs: int) -> list[dict[str, str]]:
     attempts = [attempt for attempt in result.judged if attempt.text.strip()]
     answers = [ScoredAnswer(reward=float(attempt.correct), right=attempt.correct) for attempt in attempts]
     return [
@@ -153,16 +155,16 @@ def pairs_of(result: ProblemResult, prompts: dict[str, str], most: int) -> list[
             "chosen": attempts[chosen].text,
             "rejected": attempts[rejected].text,
         }
-        for chosen, rejected in pair_answers(answers, "rule", most)
+        for chosen, rejected in pair_answers(answers, "rule", max_pairs)
     ]
 
 
-def draw(found: Sequence[dict[str, Any]], best: Mapping[str, str], picture: Path) -> None:
+def draw(results: Sequence[dict[str, Any]], best: Mapping[str, str], picture: Path) -> None:
     arms = {
-        run: [seed["curves"][run] for seed in found] for run in best.values() if run in found[0]["curves"]
+        run: [seed["curves"][run] for seed in results] for run in best.values() if run in results[0]["curves"]
     }
     offline = best["offline"]
-    arms[offline] = [[(seed["samples"], seed["accuracy"][offline])] for seed in found]
+    arms[offline] = [[(seed["samples"], seed["accuracy"][offline])] for seed in results]
     labels = {run: f"{arm}, rate {run.split()[1]}" for arm, run in best.items()}
     lines = {labels[run]: points for run, points in arms.items()}
     draw_arms(picture, lines, title="Held-out accuracy, greedy", below="samples drawn")

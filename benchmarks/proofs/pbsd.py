@@ -41,7 +41,8 @@ from foresail.data.made.multi_hop_world import world_of
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
 from foresail.quickstart.agent import MARKS
-from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.quickstart.reasoning import write_lines
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
@@ -60,8 +61,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.policy import turn_credit
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 from foresail.train.starting_point import load_model_and_tokenizer
 
 HINT, WITHHELD = " ({answer})", "also also also"
@@ -182,11 +181,11 @@ def run_name(arm: str, rate: float) -> str:
 def run_arm(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None:
     folder = options.root / f"seed-{seed}"
     if arm == "sft":
-        run_stage(run_sft, sft_recipe(options, folder, seed))
+        train_stage(sft_recipe(options, folder, seed))
         return
     control(arm, seed)
     try:
-        run_stage(run_rl, rl_recipe(options, folder, seed, arm, rate))
+        train_stage(rl_recipe(options, folder, seed, arm, rate))
     except NoSignal as stopped:  # collapsed: a result, not a fault of the benchmark
         print(stopped)
 
@@ -281,7 +280,7 @@ def tuned(options: argparse.Namespace, folder: Path) -> Path:
 
 
 def control(arm: str, seed: int) -> None:
-    """What the teacher of a control is told in the answer's place."""
+    """What the teacher of a control arm sees in the place of the answer."""
     if arm.endswith("shuffled"):
         others = [problem.answer for problem in make_problems(500, seed=seed + 1)]
         turn_credit.answers_of = lambda problem: [random.Random(problem.id).choice(others)]
@@ -292,13 +291,13 @@ def control(arm: str, seed: int) -> None:
 
 
 def best_of(options: argparse.Namespace, arm: str) -> dict[str, Any]:
-    """The arm at its own best learning rate, by success in domain; all rates are told."""
+    """The arm at its own best learning rate, by success in domain; the other rates are reported as well."""
     by_rate = {rate: [read_run(options, seed, arm, rate) for seed in options.seeds] for rate in options.rates}
     best = max(by_rate, key=lambda rate: fmean(run["test"] for run in by_rate[rate]))
     runs = by_rate[best]
     figures: dict[str, Any] = {
         "rate": best,
-        "by_rate": {rate: mean_of(found) for rate, found in by_rate.items()},
+        "by_rate": {rate: mean_of(runs_of_rate) for rate, runs_of_rate in by_rate.items()},
     }
     for name in (*SPLITS, "samples_to_success"):
         values = [run[name] for run in runs]
@@ -319,15 +318,15 @@ def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> d
     """Success at the end, none for a run that collapsed on the way; samples until success, None: not reached."""
     records = RunDirectory.open(options.root / f"seed-{seed}" / run_name(arm, rate)).read_metrics()
     last, collapsed = records[-1], records[-1]["step"] < options.steps
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         name: 0.0 if collapsed else last[f"val-core/{name}/acc/mean@4"] for name in SPLITS
     }
     steps = [record for record in records if "rollout/accuracy" in record]
     drawn = accumulate(record["rollout/groups_launched"] * 8 for record in steps)
     recent = [fmean(r["rollout/accuracy"] for r in steps[max(0, n - 4) : n + 1]) for n in range(len(steps))]
     reached = (samples for samples, success in zip(drawn, recent, strict=True) if success >= SUCCESS)
-    found["samples_to_success"] = next(reached, None)
-    return found
+    figures["samples_to_success"] = next(reached, None)
+    return figures
 
 
 # Planted turns: which of them matter is known.
@@ -340,13 +339,13 @@ def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     settings = parts.Model(path=str(tuned(options, folder)), dtype="float32")
     model, tokenizer = load_model_and_tokenizer(settings, seed=seed, device=device, max_length=1024)
     groups = sample_groups(model, tokenizer, seed, options.hops)
-    found: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
+    figures: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
     as_it_is = turn_credit.answers_of, turn_credit.score_groups
     for arm in PLANTED:
         control(arm, seed)
-        found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer)
+        figures[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer)
         turn_credit.answers_of, turn_credit.score_groups = as_it_is
-    return found
+    return figures
 
 
 def sample_groups(model: Any, tokenizer: Tokenizer, seed: int, hops: int) -> list[Group]:

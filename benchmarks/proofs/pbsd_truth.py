@@ -27,27 +27,27 @@ def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:
     astray, by a lie or a name that nobody said; 0 it had no choice, was an aside, or came too late."""
     world, chain = world_of(problem.extra), chain_of(problem)
     relations = {str(relation) for _, relation in chain}  # no aside has one of them
-    found, place = [], 0
+    gains, place = [], 0
     for query in (" ".join(query.split()) for query in queries):
-        found.append(0.0)
+        gains.append(0.0)
         if not 0 <= place < len(chain):
             continue
         lie = world.fact(*chain[place - 1]).lie if place else None
         if query == "{} {}".format(*chain[place]):
-            found[-1], place = float(lie is not None), place + 1
+            gains[-1], place = float(lie is not None), place + 1
         elif " ".join(query.split()[3:]) in relations:
-            found[-1], place = -1.0, -1
-    return found
+            gains[-1], place = -1.0, -1
+    return gains
 
 
 def decisions(problem: Problem, responses: Sequence[str]) -> list[float]:
     """As `contributions`, of all turns: the answer chooses between truth and lie as well."""
-    found = contributions(problem, [query_in(text) for text in responses])
-    if "<answer>" in responses[-1] and -1.0 not in found:
+    gains = contributions(problem, [query_in(text) for text in responses])
+    if "<answer>" in responses[-1] and -1.0 not in gains:
         answer = responses[-1].partition("<answer>")[2].partition("</answer>")[0]
         lie = world_of(problem.extra).fact(*chain_of(problem)[-1]).lie
-        found[-1] = float(lie is not None) if answer == problem.answer else -1.0
-    return found
+        gains[-1] = float(lie is not None) if answer == problem.answer else -1.0
+    return gains
 
 
 def chain_of(problem: Problem) -> list[tuple[Person, Relation]]:
@@ -92,7 +92,7 @@ def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: 
     scored = turn_credit.score_groups(
         groups, settings, tokenizer=tokenizer, max_length=model.shape.max_context, score=score
     )
-    found: dict[str, list[PlantedTurn]] = {"right": [], "wrong": []}
+    by_outcome: dict[str, list[PlantedTurn]] = {"right": [], "wrong": []}
     for group, samples in zip(groups, scored, strict=True):
         if not 0 < group.pass_rate < 1:
             continue  # it teaches nothing
@@ -100,13 +100,13 @@ def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: 
         credits = pbsd_credit(samples, [1.0 if it else -1.0 for it in right], settings, strength=1.0)
         for sample, is_right, credit in zip(group.samples, right, credits, strict=True):
             truth = decisions(group.problem, responses_of(tokenizer, sample))
-            found["right" if is_right else "wrong"] += [
+            by_outcome["right" if is_right else "wrong"] += [
                 PlantedTurn(decided, turn.evidence or 0.0, turn.weight, turn.tokens)
                 for decided, turn in zip(truth, credit.turns, strict=True)
             ]
     return {
         side: describe_turns(turns, decisive=1.0 if side == "right" else -1.0)
-        for side, turns in found.items()
+        for side, turns in by_outcome.items()
     }
 
 
@@ -124,7 +124,9 @@ def describe_turns(turns: Sequence[PlantedTurn], decisive: float) -> dict[str, A
     evidence of turns that chose truth, decided nothing, led astray.
     """
     by_truth = {truth: [turn for turn in turns if turn.decided == truth] for truth in (1, 0, -1)}
-    evidence = {truth: [turn.evidence for turn in found] for truth, found in by_truth.items()}
+    evidence = {
+        truth: [turn.evidence for turn in turns_of_truth] for truth, turns_of_truth in by_truth.items()
+    }
     tokens = sum(turn.tokens for turn in by_truth[int(decisive)])
     return {
         "turns": len(turns),

@@ -77,10 +77,10 @@ REWARD_SIZES = {
 def main() -> None:
     options = read_options()
     size = size_of(options, REWARD_SIZES)
-    found = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
+    results = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
     if options.draw:
-        draw(found, options.draw)
-    tell(options, found, bars=judge(found))
+        draw(results, options.draw)
+    tell(options, results, bars=judge(results))
 
 
 def read_options() -> argparse.Namespace:
@@ -144,15 +144,17 @@ def prepare_pairs(lab: Lab, size: RewardSize, policy: Path) -> int:
     learned, held_out = lab.path("pairs"), lab.path("held-out-pairs")
     if not learned.exists():
         problems = lab.problems("asked")
-        pairs, kept = make_pairs(sample(lab, policy, problems, size.answers), problems, size.pairs, lab.seed)
-        write_rows(held_out, kept)
+        pairs, held_out_pairs = make_pairs(
+            sample(lab, policy, problems, size.answers), problems, size.pairs, lab.seed
+        )
+        write_rows(held_out, held_out_pairs)
         write_rows(learned, pairs)
     with learned.open(encoding="utf-8") as lines:
         return sum(1 for _ in lines)
 
 
 def make_pairs(
-    results: Sequence[ProblemResult], problems: Sequence[Problem], most: int, seed: int
+    results: Sequence[ProblemResult], problems: Sequence[Problem], max_pairs: int, seed: int
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Right answers beside wrong ones to the same problem, all different; every tenth problem's are held out."""
     draw = random.Random(seed)
@@ -163,7 +165,7 @@ def make_pairs(
             {sample.text for sample in result.judged if not sample.correct and sample.text.strip()}
         )
         every = [(good, bad) for good in right if good.strip() for bad in wrong]
-        for good, bad in draw.sample(every, min(most, len(every))):
+        for good, bad in draw.sample(every, min(max_pairs, len(every))):
             row = {"prompt": problem.prompt[-1].content, "chosen": good, "rejected": bad}
             pairs[number % 10 == 9].append(row)
     return pairs
@@ -213,7 +215,7 @@ def score_results(
     }
     encoded = [scorer.encode(problems[number], single_turn(text)) for number, text in texts]
     scores = dict(zip(texts, scorer.score(encoded), strict=True))
-    found = []
+    scored = []
     for number, result in enumerate(results):
         candidates = [
             Candidate(answer=attempt.answer, correct=attempt.correct, score=scores[number, attempt.text])
@@ -221,8 +223,8 @@ def score_results(
             if (number, attempt.text) in scores
         ]
         unjudged = len(result.samples) - len(candidates)
-        found.append(Candidates(problem_id=result.problem_id, samples=tuple(candidates), unjudged=unjudged))
-    return found
+        scored.append(Candidates(problem_id=result.problem_id, samples=tuple(candidates), unjudged=unjudged))
+    return scored
 
 
 def summarise(figures: dict[str, Any]) -> dict[str, Any]:
@@ -253,18 +255,19 @@ def summarise(figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def judge(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def judge(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the seeds, and whether they pass."""
     of = f"best-of-{BEST_OF}"
     best = {
-        key: fmean(row[of][key] for row in found) for key in (MEAN, "best one", "chosen by pairs", "singles")
+        key: fmean(row[of][key] for row in results)
+        for key in (MEAN, "best one", "chosen by pairs", "singles")
     }
-    majority = fmean(row[f"majority@{BEST_OF}"] for row in found)
-    one = fmean(row["pass@1"] for row in found)
+    majority = fmean(row[f"majority@{BEST_OF}"] for row in results)
+    one = fmean(row["pass@1"] for row in results)
     return {
         of: best,
         "majority": majority,
-        f"pass@{BEST_OF}": fmean(row[f"pass@{BEST_OF}"] for row in found),
+        f"pass@{BEST_OF}": fmean(row[f"pass@{BEST_OF}"] for row in results),
         "pass@1": one,
         "lift of pass@1": best[MEAN] / one if one else None,
         "beats majority": best[MEAN] > majority,
@@ -280,14 +283,14 @@ def in_words(figures: dict[str, dict[str, dict[str, float]]]) -> str:
     return f"pass@1 {figures['1']['pass']['value']:.1%}; of {BEST_OF}: {values}"
 
 
-def draw(found: Sequence[dict[str, Any]], picture: Path) -> None:
+def draw(results: Sequence[dict[str, Any]], picture: Path) -> None:
     names = {
         "any is right (pass@n)": "pass",
         "best of n by the mean of four": "best_of",
         "majority": "majority",
     }
     arms = {
-        label: [[(int(size), row[name]) for size, row in seed["by n"].items()] for seed in found]
+        label: [[(int(size), row[name]) for size, row in seed["by n"].items()] for seed in results]
         for label, name in names.items()
     }
     draw_arms(picture, arms, title="Share of problems solved", below="samples a problem, n", base=2)

@@ -11,7 +11,6 @@ Problems are those of `word-problems:`; no problem is in two of: shown, tried on
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from foresail.data.problems.prompts import encode_problems
 from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.distill import Distill
 from foresail.recipe.stages.dpo import Dpo
@@ -36,7 +36,6 @@ from foresail.recipe.stages.online_dpo import OnlineDpo
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.stage import Stage
-from foresail.recipe.stages.table import stage_function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.sources import Conversations
 from foresail.records import Problem
@@ -140,16 +139,16 @@ class Lab:
             results = sample(self, self.start_after(steps), self.problems("tried-on"), TRIED_SAMPLES)
             figures = summarise(results)
             names = ("pass@1", f"pass@{TRIED_SAMPLES}", f"maj@{TRIED_SAMPLES}")
-            found = {"steps": steps} | {name: round(figures[name]["value"], 4) for name in names}
-            write_text(path, json.dumps(found) + "\n")
+            figures_of_start = {"steps": steps} | {name: round(figures[name]["value"], 4) for name in names}
+            write_text(path, json.dumps(figures_of_start) + "\n")
         known: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
         print(f"seed {self.seed}, start: {known}", flush=True)
         return known
 
     def tried(self) -> list[dict[str, float]]:
         """What `start` has tried, by steps."""
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in self.folder.glob("start-*.json")]
-        return sorted(found, key=lambda row: row["steps"])
+        rows = [json.loads(path.read_text(encoding="utf-8")) for path in self.folder.glob("start-*.json")]
+        return sorted(rows, key=lambda row: row["steps"])
 
     def teacher(self) -> Path:
         return self.imitate("teacher", self.size.teacher_steps)
@@ -169,16 +168,9 @@ class Lab:
         return self.run(recipe).checkpoint
 
     def run(self, recipe: Stage) -> Outcome:
-        """In silence; a run that is finished is not begun again, one that is not begins anew."""
-        folder = recipe.run.folder
-        steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
-        if steps and steps[-1] == recipe.steps:
-            checkpoint = RunDirectory(folder).checkpoint_path(steps[-1])
-            return Outcome(run=folder, checkpoint=checkpoint, finished=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        run: Callable[..., Outcome] = stage_function(recipe.stage)
+        """Train in silence, or go on; a run that is finished is not begun again."""
         with redirect_stdout(StringIO()):
-            return run(recipe, reader=self.reader)
+            return train_stage(recipe, reader=self.reader)
 
     @cached_property
     def reader(self) -> Reader:
@@ -235,7 +227,7 @@ class Lab:
         return OnlineDpo(**self.sampled(name, start, optimizer=rated(lr), **changes))
 
     def dpo(self, name: str, start: Path, lr: float, pairs: Path, **changes: Any) -> Dpo:
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "run": self.run_settings(name),
             "model": parts.Model(path=str(start)),
             "data": str(pairs),
@@ -244,7 +236,7 @@ class Lab:
             "optimizer": rated(lr),
             "checkpoints": parts.Checkpoints(every=100_000),
         }
-        return Dpo(**given | changes)
+        return Dpo(**settings | changes)
 
 
 def rated(lr: float) -> parts.Optimizer:
@@ -266,12 +258,12 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
 
 def curve(run: Path, per_group: int) -> list[tuple[int, float]]:
     """Samples that were drawn so far, and the accuracy on what is held out."""
-    found, drawn = [], 0
+    points, drawn = [], 0
     for record in RunDirectory(run).read_metrics():
         drawn += per_group * record.get("rollout/groups_launched", 0)
         if HELD_OUT in record:
-            found.append((drawn, record[HELD_OUT]))
-    return found
+            points.append((drawn, record[HELD_OUT]))
+    return points
 
 
 def smooth(points: Sequence[tuple[int, float]], width: int = 3) -> list[tuple[int, float]]:
@@ -292,15 +284,15 @@ def first_reaching(goal: float, tries: Sequence[int], measure: Callable[[int], f
     """
     below = 0
     for steps in tries:
-        if (found := measure(steps)) >= goal:
+        if (reached := measure(steps)) >= goal:
             break
         below = steps
     for _ in range(NARROWINGS):
         between = (below + steps) // 2
-        if found < goal + TOO_GOOD or between in (below, steps):
+        if reached < goal + TOO_GOOD or between in (below, steps):
             break
         if (middle := measure(between)) >= goal:
-            steps, found = between, middle
+            steps, reached = between, middle
         else:
             below = between
     return steps

@@ -95,10 +95,12 @@ def measure_cost(steps: int, rounds: int) -> Table:
             for kind, changes in KINDS.items():
                 root = Path(folder) / f"{number} {kind}"
                 for record in run_once(tokenizer, root, steps, changes)[1:]:  # the first step warms up
-                    for part, found in seconds[kind].items():
-                        found.append(record.get(f"timing_s/{part}", 0.0))
+                    for part, values in seconds[kind].items():
+                        values.append(record.get(f"timing_s/{part}", 0.0))
                 print(f"  {kind}: {median(seconds[kind]['step']):.2f} s a step", flush=True)
-    table = {kind: {part: median(found) for part, found in parts.items()} for kind, parts in seconds.items()}
+    table = {
+        kind: {part: median(values) for part, values in parts.items()} for kind, parts in seconds.items()
+    }
     plain = table["in process"]["step"]
     return {
         kind: {**parts, "overhead_percent": 100 * (parts["step"] / plain - 1)}
@@ -316,19 +318,19 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     choose_library(torch.float32)
-    found: Table = {"cores": len(os.sched_getaffinity(0))}
+    results: Table = {"cores": len(os.sched_getaffinity(0))}
     if "cost" in arguments.parts:
-        found["cost"] = measure_cost(arguments.steps, arguments.rounds)
+        results["cost"] = measure_cost(arguments.steps, arguments.rounds)
     with open_cluster(Cluster(kind="ray"), NO_TRAINER):
         if "throughput" in arguments.parts:
-            found["throughput"] = measure_throughput(arguments.engines)
+            results["throughput"] = measure_throughput(arguments.engines)
         if "sync" in arguments.parts:
-            found["sync"] = [
+            results["sync"] = [
                 row for count in arguments.engines for row in measure_sync(arguments.gigabytes, count)
             ]
         if "recovery" in arguments.parts:
-            found["recovery"] = measure_recovery(arguments.kills)
-    print(json.dumps(found))
+            results["recovery"] = measure_recovery(arguments.kills)
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -40,9 +40,9 @@ class MessageCost:
     text: float  # to write, for each instance that is told
     text_as_list: float  # the same if it were not packed
 
-    def per_chunk(self, told: float) -> float:
+    def per_chunk(self, instances: float) -> float:
         """With so many instances to tell."""
-        return self.report + self.order + self.packing + told * self.text
+        return self.report + self.order + self.packing + instances * self.text
 
 
 def main() -> None:

@@ -43,8 +43,8 @@ def main() -> None:
     model = load_model(options.checkpoint, dtype=torch.float32, device="cpu")
     engine = Engine(model, num_pages=64 * 1024 // PAGE_SIZE, page_size=PAGE_SIZE, max_running=64)
     start = time.perf_counter()
-    wanted = [request for number, entry in enumerate(problems) for request in requests(entry, draw, number)]
-    drawn = {completion.request.id: list(completion.ids) for completion in engine.generate(wanted)}
+    to_draw = [request for number, entry in enumerate(problems) for request in requests(entry, draw, number)]
+    drawn = {completion.request.id: list(completion.ids) for completion in engine.generate(to_draw)}
     with gzip.open(options.out, "wt", encoding="utf-8") as file:
         for number, entry in enumerate(problems):
             row = {

@@ -95,7 +95,7 @@ def dictate(engine: Engine, scripts: Sequence[Script], group_spec: GroupSpec) ->
     """From here on the engine draws what the scripts say, whatever it computes."""
     device, runner = engine.model.device, engine.runner
     if not hasattr(runner, "draw_freely"):
-        runner.draw_freely = runner._draw  # type: ignore[attr-defined]
+        runner.draw_freely = runner._sample  # type: ignore[attr-defined]
     if isinstance(graphs := getattr(runner, "graphs", None), dict):
         graphs.clear()  # they hold the scripts of before
         # The old pool went with its last graph.
@@ -123,4 +123,4 @@ def dictate(engine: Engine, scripts: Sequence[Script], group_spec: GroupSpec) ->
         said_E = lines_NL[places_E, (positions_E + 1).clamp(max=lines_NL.shape[1] - 1).long()]
         return said_E.to(tokens_E.dtype), logprobs_E
 
-    runner._draw = draw_dictated  # type: ignore[attr-defined]
+    runner._sample = draw_dictated  # type: ignore[attr-defined]

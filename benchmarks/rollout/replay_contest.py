@@ -76,8 +76,8 @@ def run_side(
     clock = SchedulerClock(fleet)
     start = time.perf_counter()
     for number, script in enumerate(scripts):
-        wanted = requests(script.problem, draw, number)
-        fleet.launch([to_spec(request, number, place) for place, request in enumerate(wanted)], wanted)
+        group = requests(script.problem, draw, number)
+        fleet.launch([to_spec(request, number, place) for place, request in enumerate(group)], group)
     ends = []
     while fleet.busy:
         for spec, completion in fleet.work():

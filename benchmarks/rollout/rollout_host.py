@@ -114,10 +114,10 @@ def watch(engine: Engine) -> tuple[Counter[str], Counter[str]]:
 
         def count(*arguments: Any) -> Any:
             start = time.perf_counter()
-            found = call(*arguments)
+            result = call(*arguments)
             calls[name] += 1
             inside[name] += time.perf_counter() - start  # type: ignore[assignment]
-            return found
+            return result
 
         setattr(place, name, count)
 

@@ -131,12 +131,12 @@ def report_mimo() -> tuple[list[Bar], dict[str, Any]]:
     print(f"{'':26}{'overall':>14}{'rollout':>14}{'idle':>18}{'waste':>18}")
     bars, figures = [], {}
     for row, overrides in MIMO.items():
-        found = figures[row] = run("mimo-7b", overrides)
+        own = figures[row] = run("mimo-7b", overrides)
         naive = figures["naive dynamic sampling"]["seconds"]
         training = TRAINING_SHARE * naive
-        found["rollout_speedup"] = naive / found["seconds"]
-        found["overall_speedup"] = (naive + training) / (found["seconds"] + training)
-        ours = found["overall_speedup"], found["rollout_speedup"], found["idle_ratio"], found["waste_ratio"]
+        own["rollout_speedup"] = naive / own["seconds"]
+        own["overall_speedup"] = (naive + training) / (own["seconds"] + training)
+        ours = own["overall_speedup"], own["rollout_speedup"], own["idle_ratio"], own["waste_ratio"]
         print(f"{row:26}" + "".join(beside(ours, MIMO_PAPER.get(row, ()))))
         if row in MIMO_PAPER:
             bars.append(Bar(name=f"MiMo {row}, overall", asked=MIMO_PAPER[row][0], found=ours[0]))
@@ -157,8 +157,8 @@ def report_validation() -> tuple[list[Bar], dict[str, Any]]:
     print("\nMiMo, validation")
     figures = {row: run("mimo-7b", overrides) for row, overrides in VALIDATION.items()}
     naive = figures["naive validation"]["seconds"]
-    for row, found in figures.items():
-        print(f"{row:30}{naive / found['seconds']:6.2f}x   idle {found['idle_ratio']:.1%}")
+    for row, own in figures.items():
+        print(f"{row:30}{naive / own['seconds']:6.2f}x   idle {own['idle_ratio']:.1%}")
     speedup = naive / figures["streamed"]["seconds"]
     return [Bar(name="MiMo validation", asked=VALIDATION_BAR, found=speedup)], {"validation": figures}
 
@@ -169,11 +169,11 @@ def report_seer(name: str) -> tuple[list[Bar], dict[str, Any]]:
     first = figures["whole groups"]
     print(f"\n{name}")
     print(f"{'':24}{'seconds':>10}{'speed-up':>10}{'paper':>8}{'tail s':>9}{'idle':>8}{'put back':>10}")
-    for place, (row, found) in enumerate(figures.items()):
+    for place, (row, own) in enumerate(figures.items()):
         theirs = f"{speedups[place]:.2f}" if place < len(speedups) else ""
         print(
-            f"{row:24}{found['seconds']:10,.0f}{first['seconds'] / found['seconds']:10.2f}{theirs:>8}"
-            f"{found['tail_seconds']:9,.0f}{found['idle_ratio']:8.1%}{found['preemptions']:10,}"
+            f"{row:24}{own['seconds']:10,.0f}{first['seconds'] / own['seconds']:10.2f}{theirs:>8}"
+            f"{own['tail_seconds']:9,.0f}{own['idle_ratio']:8.1%}{own['preemptions']:10,}"
         )
     last = figures["+ speculation"]
     print(
@@ -210,17 +210,17 @@ def seer_bars(name: str, figures: dict[str, dict[str, Any]], bar: float) -> list
 
 def report_what_if() -> dict[str, Any]:
     print("\nWhat if: throughput, less tail, context behind oracle")
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name, (_, _, bar) in SEER_PAPER.items():
         others = WHAT_IF | (K2_WHAT_IF if name == "seer-kimi-k2" else {})
         for change, overrides in others.items():
             throughput, tail, behind = seer_bars(name, climb(name, overrides), bar)
-            found[f"{name}, {change}"] = [throughput.found, tail.found, behind.found]
+            figures[f"{name}, {change}"] = [throughput.found, tail.found, behind.found]
             print(
                 f"{name:20}{change:30}{throughput.found:6.2f}x{tail.found:8.0%}{behind.found:8.1%}",
                 flush=True,
             )
-    return found
+    return figures
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def read_tokenizer() -> Tokenizer:
 
 @torch.no_grad()
 def random_model(shape: ModelShape, device: torch.device) -> Decoder:
-    """Weights of no meaning: the trace says what is drawn."""
+    """Random weights: the recorded trace decides which tokens are drawn."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     model = empty_model(shape, dtype=dtype, device=str(device)).requires_grad_(False)
     torch.manual_seed(0)

@@ -112,8 +112,8 @@ def whole_groups(engine: Engine) -> Fleet:
 def draw_batch(fleet: Fleet, batch: Sequence[Script], draw: GroupSpec, first: int) -> list[dict[int, Sample]]:
     samples: list[dict[int, Sample]] = [{} for _ in batch]
     for number, script in enumerate(batch, start=first):
-        wanted = requests(script.problem, draw, number)
-        fleet.launch([to_spec(request, number, place) for place, request in enumerate(wanted)], wanted)
+        group = requests(script.problem, draw, number)
+        fleet.launch([to_spec(request, number, place) for place, request in enumerate(group)], group)
     while fleet.busy:
         for spec, completion in fleet.work():
             samples[spec.group - first][spec.sample] = to_sample(completion)
@@ -157,7 +157,7 @@ def seamless(
         lambda launch: scripts[launch].problem,
         draw,
         judge,
-        controller=Controller(wanted=wanted, cap=len(scripts), share_before=share),
+        controller=Controller(num_groups=wanted, cap=len(scripts), share_before=share),
         usable=teaches,
     )
     outcome = Outcome(

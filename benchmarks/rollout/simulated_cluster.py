@@ -151,11 +151,11 @@ def report_host(figures: dict[str, Any]) -> None:
 
 
 def host_cores(row: dict[str, Any], cost: message_cost.MessageCost) -> dict[str, float]:
-    loop, told = row["loop_load"], row["told_per_chunk"]
+    loop, messages = row["loop_load"], row["told_per_chunk"]
     both = cost.report + cost.order
     microseconds = {
-        "packed": cost.per_chunk(told),
-        "lists": both + told * cost.text_as_list,
+        "packed": cost.per_chunk(messages),
+        "lists": both + messages * cost.text_as_list,
         "to all": both + (row["cards"] - 1) * cost.text_as_list,
     }
     return {
@@ -199,18 +199,18 @@ def report_staleness() -> dict[str, Any]:
         f"{'':12}{'update/rollout':>15}{'in turns':>10}{'apart':>14}{'one ahead':>14}"
         f"{'gain':>8}{'against turns':>15}"
     )
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, longest in LONGEST.items():
         shared, apart = run_split(CARDS, None, longest), {n: run_split(n, CARDS - n, longest) for n in SPLITS}
         for work in WORK:
-            row = found[f"{name}, {work:g}"] = compare(shared, apart, work)
+            row = results[f"{name}, {work:g}"] = compare(shared, apart, work)
             print(
                 f"{name:12}{row['ratio']:15.2f}{row['in_turns']:10,.0f}{row['apart']:9,.0f} ({row['apart_split']})"
                 f"{row['ahead']:9,.0f} ({row['ahead_split']}){row['apart'] / row['ahead']:8.2f}"
                 f"{row['in_turns'] / row['ahead']:15.2f}",
                 flush=True,
             )
-    return found
+    return results
 
 
 def run_split(instances: int, ranks: int | None, longest: int) -> dict[str, float]:
@@ -252,20 +252,20 @@ def compare(shared: dict[str, float], apart: dict[int, dict[str, float]], work: 
 
 def report_plan() -> dict[str, Any]:
     print("\nA 671B mixture of experts")
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name, overrides in PLANS.items():
         simulation = load_simulation(RECIPES / "cluster-671b.toml", overrides)
         results = simulate(simulation)
         whole = whole_steps(simulation, results)
         assert whole is not None, "the recipe has a trainer"
-        found[name] = vars(whole) | loads(results[0])
+        figures[name] = vars(whole) | loads(results[0])
         print(
             f"{name:28}rollout {whole.rollout_seconds:7,.0f} s   update {whole.update_seconds:6,.0f} s (unhidden "
             f"communication {whole.exposed_seconds:5,.0f} s)   sync {whole.sync_seconds:5.1f} s   "
             f"step {whole.seconds:7,.0f} s",
             flush=True,
         )
-    return found
+    return figures
 
 
 def draw_again(files: Sequence[Path], picture: Path) -> None:

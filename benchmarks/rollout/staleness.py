@@ -22,14 +22,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from foresail.quickstart.reasoning import rl_recipe, run_stage, sft_recipe, write_problems, write_tokenizer
+from foresail.quickstart.reasoning import rl_recipe, sft_recipe, write_problems, write_tokenizer
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.parts import Checkpoints, Rollout, Run
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.runlog.directory import RunDirectory
 from foresail.simulate.overlap import mean_step_seconds
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 
 IN_TURNS, SAME_LOSS, AHEAD = "in-turns", "in-turns-same-loss", "one-ahead"
 STALE_LOSS = Loss(old_logprobs="trainer", importance_cap=2.0)
@@ -65,7 +64,7 @@ def main() -> None:
         for arm in ARMS:
             start(options, arm, seed)
     runs = {arm: [read_run(folder_of(options.root, arm, seed)) for seed in options.seeds] for arm in ARMS}
-    arms = {arm: mean_of(found) for arm, found in runs.items()}
+    arms = {arm: mean_of(figures) for arm, figures in runs.items()}
     in_turns = arms[SAME_LOSS]
     predicted = mean_step_seconds(
         [in_turns["rollout_s"] - in_turns["sync_s"]], [in_turns["update_s"]], in_turns["sync_s"], staleness=1
@@ -73,16 +72,16 @@ def main() -> None:
     print(
         f"{'arm':<22}{'s a step':>10}{'tokens/s':>10}{'held out':>17}{'lag':>6}{'stale KL':>11}{'capped':>9}"
     )
-    for arm, found in arms.items():
-        print(describe(arm, found))
+    for arm, figures in arms.items():
+        print(describe(arm, figures))
     settings = {"seeds": options.seeds, "steps": options.steps, "cold_steps": options.cold_steps}
     print(json.dumps(settings | {"predicted_step_s": round(predicted, 4), "arms": arms, "runs": runs}))
 
 
 def start(options: argparse.Namespace, part: str, seed: int) -> None:
     """In a process of its own, the trainer on one thread; the worker has one as ever."""
-    given = ["--root", options.root, "--steps", options.steps, "--cold-steps", options.cold_steps]
-    command = [sys.executable, __file__, *map(str, given), "--only", part, str(seed)]
+    words = ["--root", options.root, "--steps", options.steps, "--cold-steps", options.cold_steps]
+    command = [sys.executable, __file__, *map(str, words), "--only", part, str(seed)]
     with (options.root / "log.txt").open("a") as log:
         subprocess.run(
             command, check=True, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}
@@ -96,16 +95,16 @@ def run_part(options: argparse.Namespace, part: str, seed: str) -> None:
     vocab_size = write_tokenizer(root).vocab_size
     cold = sft_recipe(root, 0, vocab_size).model_copy(update={"steps": options.cold_steps})
     if part == "cold start":
-        run_stage(run_sft, cold)
+        train_stage(cold)
         return
     checkpoint = RunDirectory(cold.run.folder).checkpoint_path(options.cold_steps)
-    run_stage(run_rl, arm_recipe(root, part, int(seed), checkpoint, options.steps))
+    train_stage(arm_recipe(root, part, int(seed), checkpoint, options.steps))
 
 
 def arm_recipe(root: Path, arm: str, seed: int, checkpoint: Path, steps: int) -> Rl:
     """Saves are left out, and evaluations but for two: no arm does them beside anything."""
     folder = folder_of(root, arm, seed)
-    given = rl_recipe(root, seed, checkpoint).model_copy(
+    recipe = rl_recipe(root, seed, checkpoint).model_copy(
         update={
             "run": Run(name=folder.name, root=str(folder.parent), seed=seed, device="cpu"),
             "steps": steps,
@@ -114,7 +113,7 @@ def arm_recipe(root: Path, arm: str, seed: int, checkpoint: Path, steps: int) ->
             **ARMS[arm],
         }
     )
-    return Rl(**dict(given))  # checked anew
+    return Rl(**dict(recipe))  # checked anew
 
 
 def folder_of(root: Path, arm: str, seed: int) -> Path:
@@ -126,7 +125,7 @@ def read_run(folder: Path) -> dict[str, float]:
     records = [record for record in RunDirectory.open(folder).read_metrics() if record["step"]]
     steady = records[1:-1]
     seconds = [record["timing_s/step"] for record in steady]
-    found = {
+    figures = {
         "step_s": fmean(seconds),
         "tokens_per_s": sum(record["perf/total_num_tokens"] for record in steady) / sum(seconds),
         "loop_s": sum(record["timing_s/step"] - record.get("timing_s/eval", 0.0) for record in records),
@@ -135,8 +134,8 @@ def read_run(folder: Path) -> dict[str, float]:
     }
     for name, metric in MEANS.items():
         if values := [record[metric] for record in steady if metric in record]:
-            found[name] = fmean(values)
-    return found
+            figures[name] = fmean(values)
+    return figures
 
 
 def mean_of(runs: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -146,13 +145,13 @@ def mean_of(runs: Sequence[dict[str, float]]) -> dict[str, float]:
     return {**means, "held_out_spread": spread}
 
 
-def describe(arm: str, found: dict[str, Any]) -> str:
-    held_out = f"{100 * found['held_out']:.1f} ± {100 * found['held_out_spread']:.1f} %"
-    kl = f"{found['stale_kl']:.1e}" if "stale_kl" in found else "-"
-    capped = f"{found['importance_capped']:.2%}" if "importance_capped" in found else "-"
+def describe(arm: str, figures: dict[str, Any]) -> str:
+    held_out = f"{100 * figures['held_out']:.1f} ± {100 * figures['held_out_spread']:.1f} %"
+    kl = f"{figures['stale_kl']:.1e}" if "stale_kl" in figures else "-"
+    capped = f"{figures['importance_capped']:.2%}" if "importance_capped" in figures else "-"
     return (
-        f"{arm:<22}{found['step_s']:>10.3f}{found['tokens_per_s']:>10.0f}{held_out:>17}"
-        f"{found.get('version_lag', 0.0):>6.2f}{kl:>11}{capped:>9}"
+        f"{arm:<22}{figures['step_s']:>10.3f}{figures['tokens_per_s']:>10.0f}{held_out:>17}"
+        f"{figures.get('version_lag', 0.0):>6.2f}{kl:>11}{capped:>9}"
     )
 
 

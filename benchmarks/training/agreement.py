@@ -28,11 +28,11 @@ from foresail.model import linear
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
+from foresail.model.packed import token_logprobs
 from foresail.recipe.tables import parts
 from foresail.records import PackedBatch, Sample, TrainSequence
 from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.update.step import token_logprobs
 
 EXAMPLES = Path(__file__).parents[2] / "recipes" / "flagship" / "word-problem-examples.jsonl"
 PROBLEMS = parts.Problems(source="word-problems:count=64,seed=1", examples=str(EXAMPLES))
@@ -102,8 +102,8 @@ def draw(model: Decoder, tokenizer: Tokenizer, **mode: Any) -> list[Sample]:
         step=0,
     )
     engine = Engine(model, num_pages=16_000, max_running=256, **mode)
-    wanted = [request for number, entry in enumerate(entries) for request in requests(entry, plan, number)]
-    return [to_sample(completion) for completion in engine.generate(wanted)]
+    to_draw = [request for number, entry in enumerate(entries) for request in requests(entry, plan, number)]
+    return [to_sample(completion) for completion in engine.generate(to_draw)]
 
 
 def packed(samples: Sequence[Sample], device: torch.device) -> list[PackedBatch]:
@@ -116,8 +116,8 @@ def packed(samples: Sequence[Sample], device: torch.device) -> list[PackedBatch]
 
 def engine_logprobs(samples: Sequence[Sample], device: torch.device) -> Tensor:
     """In the trainer's order."""
-    found = [batch.rollout_logprobs_M for batch in packed(samples, device)]
-    return torch.cat([values_M for values_M in found if values_M is not None])
+    logprobs = [batch.rollout_logprobs_M for batch in packed(samples, device)]
+    return torch.cat([values_M for values_M in logprobs if values_M is not None])
 
 
 @torch.no_grad()
@@ -129,13 +129,13 @@ def describe(name: str, one_M: Tensor, other_M: Tensor) -> dict[str, float]:
     """As a run reports it of every step: the first are those that drew."""
     sums = mismatch(other_M.double(), one_M.double())
     count = len(one_M)
-    found = {
+    figures = {
         "mean": sums["rollout/logprob_abs_diff"].item() / count,
         "max": sums["rollout/logprob_abs_diff_max"].item(),
         "kl": sums["rollout/logprob_kl"].item() / count,
     }
-    print(f"{name:<36}" + ", ".join(f"{key} {value:.2e}" for key, value in found.items()), flush=True)
-    return found
+    print(f"{name:<36}" + ", ".join(f"{key} {value:.2e}" for key, value in figures.items()), flush=True)
+    return figures
 
 
 @contextmanager

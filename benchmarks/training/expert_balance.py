@@ -83,8 +83,8 @@ def main() -> None:
         "text_tokens": len(tokens),
     }
     last = ("max_over_mean", "entropy", "dead", "loss", "seconds")
-    for arm, found in runs.items():
-        report[arm] = [{name: run[name] for name in last} for run in found]
+    for arm, runs_of_arm in runs.items():
+        report[arm] = [{name: run[name] for name in last} for run in runs_of_arm]
     print(json.dumps(report))
 
 
@@ -151,10 +151,10 @@ def train(
         balance_experts(model, router, step / steps)
         batches = draw_batches(tokens, size["tokens"], seed * steps + step, device)
         rate = learning_rate(step, steps, settings)
-        found = train_step(learner, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
+        metrics = train_step(learner, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
         taken_LE = load.take()
         assert taken_LE is not None
-        curves["loss"].append(found["sft/nll"])
+        curves["loss"].append(metrics["sft/nll"])
         curves["max_over_mean"].append(load_metrics(taken_LE)["router/load_max_over_mean"])
         last.append(taken_LE)
     end = load_metrics(torch.stack(last[-max(1, steps // 10) :]).sum(0))
@@ -168,16 +168,16 @@ def train(
     }
 
 
-def draw_batches(tokens: Tensor, wanted: int, number: int, device: torch.device) -> list[Any]:
+def draw_batches(tokens: Tensor, num_tokens: int, number: int, device: torch.device) -> list[Any]:
     """Sequences from random places of the text, the same for every arm."""
-    count, generator = wanted // SEQUENCE, torch.Generator().manual_seed(number)
+    count, generator = num_tokens // SEQUENCE, torch.Generator().manual_seed(number)
     starts = torch.randint(len(tokens) - SEQUENCE, (count,), generator=generator).tolist()
     mask = [0] + [1] * (SEQUENCE - 1)
     sequences = [
         TrainSequence(ids=tokens[start : start + SEQUENCE].tolist(), loss_mask=mask) for start in starts
     ]
     weight = 1 / (count * (SEQUENCE - 1))
-    return pack(sequences, [weight] * count, max_tokens=wanted, device=device)
+    return pack(sequences, [weight] * count, max_tokens=num_tokens, device=device)
 
 
 def describe(arm: str, runs: Sequence[Run]) -> str:
@@ -194,8 +194,8 @@ def draw(runs: dict[str, list[Run]], path: Path) -> None:
         for place, (name, title) in enumerate(titles.items(), start=1):
             axes = figure.add_subplot(1, 2, place)
             quiet(axes, title=title)
-            for arm, found in runs.items():
-                for number, run in enumerate(found):
+            for arm, runs_of_arm in runs.items():
+                for number, run in enumerate(runs_of_arm):
                     values = run["curves"][name]
                     label = arm if number == 0 else None
                     axes.plot(range(1, len(values) + 1), values, color=COLOURS[arm], linewidth=1, label=label)

@@ -59,12 +59,16 @@ def main() -> None:
     parser.add_argument("--runs", nargs="*", default=[*RUNS], choices=[*RUNS])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = {name: make_run(name, options.base, Path(folder)) for name in options.runs}
-    options.figures.write_text(json.dumps(found, indent=1) + "\n")
+        described = {name: make_run(name, options.base, Path(folder)) for name in options.runs}
+    options.figures.write_text(json.dumps(described, indent=1) + "\n")
     before = json.loads(options.before.read_text()) if options.before else {}
-    changed = {name: differences(before[name], found[name]) for name in found if name in before}
+    changed = {name: differences(before[name], described[name]) for name in described if name in before}
     changed = {name: lines for name, lines in changed.items() if lines}
-    print(json.dumps({"runs": len(found), "compared": len(before.keys() & found.keys()), "changed": changed}))
+    print(
+        json.dumps(
+            {"runs": len(described), "compared": len(before.keys() & described.keys()), "changed": changed}
+        )
+    )
     sys.exit(bool(changed))
 
 
@@ -84,19 +88,19 @@ def make_run(name: str, base: Path, root: Path) -> dict[str, str]:
 
 def describe_run(run: Path) -> dict[str, str]:
     """Checksums by step and file: the first that differs says where to look."""
-    found = {}
+    digests = {}
     for line in (run / "metrics.jsonl").read_text().splitlines():
         row = {key: value for key, value in json.loads(line).items() if not key.startswith(TIMES)}
         row.pop("time", None)
         for key, value in row.items():
-            found[f"step {row['step']} {key}"] = repr(value)
+            digests[f"step {row['step']} {key}"] = repr(value)
     for file in sorted((run / "rollouts").glob("*")) if (run / "rollouts").exists() else []:
         content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        found[f"rollouts {file.name}"] = f"{zlib.crc32(content):08x}"
+        digests[f"rollouts {file.name}"] = f"{zlib.crc32(content):08x}"
     newest = max((run / "checkpoints").glob("step_*"), key=lambda path: int(path.name.split("_")[1]))
     for file in sorted(newest.rglob("*.safetensors")):
-        found |= {f"{file.relative_to(newest)} {name}": value for name, value in checksums(file).items()}
-    return found
+        digests |= {f"{file.relative_to(newest)} {name}": value for name, value in checksums(file).items()}
+    return digests
 
 
 def checksums(file: Path) -> dict[str, str]:

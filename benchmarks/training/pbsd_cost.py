@@ -57,8 +57,8 @@ def main() -> None:
     parser.add_argument("--micro-batch", type=int, default=12_288, help="tokens")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    found = {name: measure(name, options) for name in options.shapes}
-    print(json.dumps({"device": torch.cuda.get_device_name(), **vars(options), "shapes": found}))
+    figures = {name: measure(name, options) for name in options.shapes}
+    print(json.dumps({"device": torch.cuda.get_device_name(), **vars(options), "shapes": figures}))
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:

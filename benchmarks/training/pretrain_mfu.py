@@ -225,10 +225,12 @@ def profile(update: Callable[[], object]) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as record
 
-    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as found:
+    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
         update()
         torch.cuda.synchronize()
-    print(found.key_averages().table(sort_by="self_cuda_time_total", row_limit=32, max_name_column_width=60))
+    print(
+        profiler.key_averages().table(sort_by="self_cuda_time_total", row_limit=32, max_name_column_width=60)
+    )
 
 
 if __name__ == "__main__":

@@ -32,20 +32,20 @@ def measure_peer(
     describe: Callable[[float, float, int], Figures],
 ) -> Figures:
     """The fastest of its experts' kernels; each that fails is named with why."""
-    found: list[Figures] = []
+    steps: list[Figures] = []
     failed: dict[str, str] = {}
     for kernel in options.peer_experts:
         try:
             figures = measure_kernel(make_model, ids_BT, options, kernel, describe)
-            found.append({**figures, "experts": kernel})
+            steps.append({**figures, "experts": kernel})
         except (RuntimeError, ValueError, ImportError) as error:
             failed[kernel] = str(error)[:200]
         gc.collect()
         torch.cuda.empty_cache()
-    if not found:
+    if not steps:
         raise SystemExit(f"transformers ran with none of its kernels: {failed}")
-    best = min(found, key=lambda figures: figures["seconds"])
-    return {**best, "others": [figures for figures in found if figures is not best], "failed": failed}
+    best = min(steps, key=lambda figures: figures["seconds"])
+    return {**best, "others": [figures for figures in steps if figures is not best], "failed": failed}
 
 
 def measure_kernel(

@@ -195,11 +195,11 @@ def long_pass(world: World, device: torch.device, options: argparse.Namespace) -
     room = -(-options.long // context_size(world))
     batches = [*pack_share([sequence], [1 / options.long], world, max_tokens=room, device=device)]
     own = batches[0].slice
-    kept, total = kept_bytes(model, batches[0])
+    saved, total = kept_bytes(model, batches[0])
     total.backward()
     figures = {
         "tokens": options.long if own is None else own.tokens.stop - own.tokens.start,
-        "kept_mb": round(kept / 1e6, 2),
+        "kept_mb": round(saved / 1e6, 2),
         "loss": total.item(),
     }
     if world.rank == 0:

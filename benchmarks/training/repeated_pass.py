@@ -40,15 +40,15 @@ def main() -> None:
         )
     work = [(seed, options.seconds, options.device) for seed in range(options.processes)]
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        found = list(pool.map(repeat, work))
-    for each in found:
+        results = list(pool.map(repeat, work))
+    for each in results:
         print(each, flush=True)
     print(
         json.dumps(
             {
-                "passes": sum(each["passes"] for each in found),
-                "different": sum(each["different"] for each in found),
-                "largest": max(each["largest"] for each in found),
+                "passes": sum(each["passes"] for each in results),
+                "different": sum(each["different"] for each in results),
+                "largest": max(each["largest"] for each in results),
             }
         )
     )
@@ -100,14 +100,14 @@ def random_model(heads: int, kv_heads: int, head_dim: int, *, device: str) -> De
 
 def random_sequences(rng: Random) -> list[TrainSequence]:
     """Several samples of each prompt."""
-    found = []
+    sequences = []
     for number in range(PROMPTS):
         prompt = [rng.randrange(VOCABULARY) for _ in range(rng.randrange(40, 200))]
         for _ in range(SAMPLES):
             ids = prompt + [rng.randrange(VOCABULARY) for _ in range(ANSWER)]
             mask = [0] * len(prompt) + [1] * ANSWER
-            found.append(TrainSequence(name=f"prompt {number}", ids=ids, loss_mask=mask))
-    return found
+            sequences.append(TrainSequence(name=f"prompt {number}", ids=ids, loss_mask=mask))
+    return sequences
 
 
 if __name__ == "__main__":

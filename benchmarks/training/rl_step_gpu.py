@@ -44,7 +44,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.train.learner import Learner
 from foresail.train.optim.optimizer import AnyOptimizer, build_optimizer
-from foresail.train.policy.policy_update import PolicyTerms, batch_loss
+from foresail.train.policy.loss import PolicyTerms, batch_loss
 from foresail.train.policy.turn_credit import uniform_advantages
 from foresail.train.update.batches import compute_advantages, pack_groups, split
 from foresail.train.update.flops import count_flops

@@ -31,11 +31,11 @@ from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model
+from foresail.model.packed import replayed, token_logprobs
 from foresail.recipe.shape.model_shape import Experts, ModelShape
 from foresail.recipe.tables.parts import Sampling
 from foresail.records import PackedBatch, Sample, TrainSequence
 from foresail.rollout.groups import to_sample
-from foresail.train.update.step import replayed, token_logprobs
 
 SHAPE = ModelShape(
     family="ernie4_5_moe", vocab_size=32_000, hidden_size=1024, intermediate_size=2048, num_layers=8, num_heads=8,
@@ -111,11 +111,14 @@ def measure(title: str, model: Decoder, samples: Sequence[Sample]) -> dict[str, 
     own_M, flips = own_logprobs(model, batches)
     with torch.no_grad():
         replayed_M = torch.cat([token_logprobs(model, b, route=replayed(model, b))[0] for b in batches])
-    found = {"own routing": describe(engine_M, own_M), "replayed routing": describe(engine_M, replayed_M)}
-    for how, figures in found.items():
-        told = ", ".join(f"{name} {value:.2e}" for name, value in figures.items())
-        print(f"{title:<28}{how:<18}{told}", flush=True)
-    return {"tokens": len(engine_M), "flipped": flips, **found}
+    differences = {
+        "own routing": describe(engine_M, own_M),
+        "replayed routing": describe(engine_M, replayed_M),
+    }
+    for how, figures in differences.items():
+        line = ", ".join(f"{name} {value:.2e}" for name, value in figures.items())
+        print(f"{title:<28}{how:<18}{line}", flush=True)
+    return {"tokens": len(engine_M), "flipped": flips, **differences}
 
 
 def draw(model: Decoder, load: Load) -> list[Sample]:
@@ -149,13 +152,13 @@ def packed(samples: Sequence[Sample], device: torch.device) -> list[PackedBatch]
 @torch.no_grad()
 def own_logprobs(model: Decoder, batches: Sequence[PackedBatch]) -> tuple[Tensor, float]:
     """By the trainer's own choices, and the share of them that are not the engine's."""
-    found, others, pairs = [], 0, 0
+    logprobs, others, pairs = [], 0, 0
     for batch in batches:
         recorded: Any = replayed(model, batch)
         route = Compared(recorded, recorded.experts_TLA)
-        found.append(token_logprobs(model, batch, route=route)[0])
+        logprobs.append(token_logprobs(model, batch, route=route)[0])
         others, pairs = others + route.others, pairs + route.pairs
-    return torch.cat(found), others / pairs
+    return torch.cat(logprobs), others / pairs
 
 
 def describe(engine_M: Tensor, trainer_M: Tensor) -> dict[str, float]:

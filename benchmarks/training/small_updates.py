@@ -53,13 +53,13 @@ def main() -> None:
             lines = RunDirectory(Path(folder) / name).metrics.read()
             return [round(line["train/loss"], 4) for line in lines if "train/loss" in line]
 
-        found = {"float32": losses("float32", "float32")}
+        curves = {"float32": losses("float32", "float32")}
         with mock.patch("foresail.train.optim.optimizer.random_low_bits", on_the_weight):
-            found["bfloat16, masters on the weights"] = losses("on-the-weights", "bfloat16")
-        found["bfloat16"] = losses("bfloat16", "bfloat16")
-    for name, curve in found.items():
+            curves["bfloat16, masters on the weights"] = losses("on-the-weights", "bfloat16")
+        curves["bfloat16"] = losses("bfloat16", "bfloat16")
+    for name, curve in curves.items():
         print(f"{name:<34}", *(f"{loss:.3f}" for loss in curve))
-    print(json.dumps({"device": options.device, "losses": found}))
+    print(json.dumps({"device": options.device, "losses": curves}))
 
 
 def on_the_weight(weight: Tensor, *key: object) -> Tensor:

@@ -33,6 +33,7 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.model.lora import attach
+from foresail.model.packed import token_logprobs
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.parts import Lora, Optimizer
@@ -41,7 +42,7 @@ from foresail.records import PackedBatch, TrainSequence
 from foresail.train.learner import Learner
 from foresail.train.optim.optimizer import build_optimizer
 from foresail.train.update.flops import count_flops
-from foresail.train.update.step import token_logprobs, token_loss, train_step
+from foresail.train.update.step import token_loss, train_step
 
 PEAK = 989e12
 PROMPT = 128
@@ -185,18 +186,20 @@ def estimate_bytes(shape: ModelShape, options: argparse.Namespace) -> int:
             **({"lora": {"rank": options.lora}} if options.lora else {}),
         }
     )
-    found = recipe.estimate_memory(shape, "cuda")
-    return found.weights + found.optimizer + found.gradients + found.activations + found.logits
+    memory = recipe.estimate_memory(shape, "cuda")
+    return memory.weights + memory.optimizer + memory.gradients + memory.activations + memory.logits
 
 
 def profile(update: Any) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as record
 
-    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as found:
+    with record(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
         update()
         torch.cuda.synchronize()
-    print(found.key_averages().table(sort_by="self_cuda_time_total", row_limit=28, max_name_column_width=60))
+    print(
+        profiler.key_averages().table(sort_by="self_cuda_time_total", row_limit=28, max_name_column_width=60)
+    )
 
 
 if __name__ == "__main__":

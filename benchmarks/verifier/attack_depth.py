@@ -100,9 +100,9 @@ GOLDS = (
 )  # fmt: skip
 
 
-def size(rng: random.Random, most: int) -> int:
+def size(rng: random.Random, largest: int) -> int:
     """Small ones as often as large ones: size(rng, 1000) -> 3."""
-    return round(most ** rng.random())
+    return round(largest ** rng.random())
 
 
 def nested(rng: random.Random, kind: Kind, core: str, depth: int) -> str:
@@ -184,7 +184,7 @@ def towers(rng: random.Random) -> Case:
 
 def mixture(rng: random.Random, kind: Kind, depth: int) -> str:
     """A random text of the notation."""
-    found = []
+    pieces = []
     for _ in range(rng.choice((1, 1, 2, 3))):
         inner = kind if rng.random() < 0.8 else rng.choice(KINDS)
         piece = mixture(rng, inner, depth - 1) if depth else rng.choice(inner.atoms)
@@ -197,8 +197,8 @@ def mixture(rng: random.Random, kind: Kind, depth: int) -> str:
             piece += rng.choice(kind.after) * size(rng, 20)
         elif dressing < 0.8:
             piece = chain(rng, kind, [piece], size(rng, 20))
-        found.append(piece[: BOX // 4])
-    return rng.choice(kind.joins).join(found)[:BOX]
+        pieces.append(piece[: BOX // 4])
+    return rng.choice(kind.joins).join(pieces)[:BOX]
 
 
 def mixed(rng: random.Random) -> Case:
@@ -266,7 +266,7 @@ def many_values(rng: random.Random) -> Case:
 def twins(rng: random.Random) -> Case:
     """Two trees of one shape, so that the comparison goes to their ends."""
     kind, seed, depth, length = rng.choice(KINDS), rng.random(), size(rng, 16), size(rng, 6)
-    given, gold = (
+    claimed, gold = (
         chain(
             random.Random(seed),
             kind,
@@ -275,7 +275,7 @@ def twins(rng: random.Random) -> Case:
         )
         for _ in range(2)
     )
-    return Case("one shape", rng.choice(FRAMES).replace("@", given), gold, right=None)
+    return Case("one shape", rng.choice(FRAMES).replace("@", claimed), gold, right=None)
 
 
 def case(rng: random.Random, family: str, text: str) -> Case:

@@ -33,14 +33,14 @@ def _one(pattern: str | re.Pattern[str], change: Callable[[re.Match[str], random
 
     def edit(text: str, rng: random.Random) -> str | None:
         fixed = [span.span() for span in _ENVIRONMENT.finditer(text)]  # names of environments and words stay
-        found = [
+        matches = [
             match
             for match in compiled.finditer(text)
             if not any(start <= match.start() < end for start, end in fixed)
         ]
-        if not found:
+        if not matches:
             return None
-        match = rng.choice(found)
+        match = rng.choice(matches)
         return text[: match.start()] + change(match, rng) + text[match.end() :]
 
     return edit
@@ -124,11 +124,11 @@ def _drop_term(text: str, rng: random.Random) -> str | None:
 
 def _rename(text: str, rng: random.Random) -> str | None:
     """One occurrence of a letter becomes another letter of the text."""
-    found = [match for match in _LETTER.finditer(text) if match[0] not in "ei"]
-    letters = sorted({match[0] for match in found})
+    matches = [match for match in _LETTER.finditer(text) if match[0] not in "ei"]
+    letters = sorted({match[0] for match in matches})
     if len(letters) < 2:
         return None
-    match = rng.choice(found)
+    match = rng.choice(matches)
     other = rng.choice([letter for letter in letters if letter != match[0]])
     return text[: match.start()] + other + text[match.end() :]
 

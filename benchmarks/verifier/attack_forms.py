@@ -130,10 +130,10 @@ def transposed(rng: random.Random) -> Case:
     entries = [[rng.randrange(-9, 10) for _ in range(columns)] for _ in range(rows)]
     entries[0][-1] = 50
     turned = [list(column) for column in zip(*entries, strict=True)]
-    given = _matrix(entries, rng) + rng.choice(TRANSPOSES)
+    claimed = _matrix(entries, rng) + rng.choice(TRANSPOSES)
     if rng.random() < 0.3:
         return wrong("transposed", _matrix(turned, rng), _latex(entries))
-    return wrong("transposed", given, _latex(entries))
+    return wrong("transposed", claimed, _latex(entries))
 
 
 def same_matrix(rng: random.Random) -> Case:
@@ -174,8 +174,8 @@ def empty_condition(rng: random.Random) -> Case:
         f"x^2+{a}x+{a * a}<0",
     ]
     kind = rng.choice([always, never])
-    gold, given = rng.sample(kind, 2)
-    return wrong("empty condition", given, gold)
+    gold, claimed = rng.sample(kind, 2)
+    return wrong("empty condition", claimed, gold)
 
 
 def zero_power(rng: random.Random) -> Case:

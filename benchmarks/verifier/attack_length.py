@@ -38,7 +38,7 @@ SHOWN = 6  # finds of a reader in the report
 
 
 class TooLong(BaseException):
-    """No Exception: what is read must not catch it."""
+    """A BaseException, so that no reader catches it."""
 
 
 class Text(NamedTuple):
@@ -103,15 +103,15 @@ class Pieces(NamedTuple):
     added: tuple[str, ...]
     words: tuple[str, ...]
 
-    def draw(self, rng: random.Random, most: int) -> list[str]:
+    def draw(self, rng: random.Random, longest: int) -> list[str]:
         """Up to `most` pieces; words are many and foreign to each other, so they are drawn less."""
-        count = rng.randrange(most + 1)
+        count = rng.randrange(longest + 1)
         return [rng.choice(kind) for kind in rng.choices([kind for kind in self if kind], k=count)]
 
 
 def pieces_of(reader: Reader) -> Pieces:
     runs = (literal_runs(pattern.pattern) for _, pattern in patterns_of(*reader.rooms))
-    words = dict.fromkeys(word for found in runs for word in found)
+    words = dict.fromkeys(word for run in runs for word in run)
     return Pieces((*SIGNS, *BLANKS, *LETTERS), reader.pieces, tuple(words))
 
 
@@ -169,7 +169,7 @@ def mixture(reader: Reader, pieces: Pieces, rng: random.Random) -> Text:
 
 def attack(reader: Reader, rng: random.Random, seconds: float) -> tuple[int, float, list[Find]]:
     """How many texts were tried, the most CPU seconds that one of them took, and the finds."""
-    reader.read("7")  # what is made once is made now
+    reader.read("7")  # builds what is cached, before anything is timed
     tried, slowest, finds = 0, 0.0, []
     started = time.process_time()
     for text, length in cases_of(reader, rng):

@@ -125,7 +125,7 @@ def clock(rng: random.Random) -> Case:
 def choice(rng: random.Random) -> Case:
     a, b = rng.sample("ABCDE", 2)
     n = rng.randrange(2, 99)
-    given = rng.choice([
+    claimed = rng.choice([
         rf"({a}) \text{{ is wrong, it is {b}}}", f"{a}. not this, rather {b}", rf"\text{{({a}) or ({b})}}",
         f"{a} or {b}", f"not {a}", rf"\neg {a}", rf"\text{{{a}) never, but {b}}}", f"({b})",
         rf"\text{{{b}. {n}}}", f"{a}, {b}", f"{a}{b}", f"({a})({b})", rf"\text{{anything but {a}}}", f"{a}'",
@@ -133,7 +133,7 @@ def choice(rng: random.Random) -> Case:
         f"{a}={b}", f"{a}/{b}", rf"\text{{all but {a}}}", rf"\text{{{a}? No, {b}}}",
         rf"\text{{{a}. is incorrect}}", rf"\overline{{{a}}}\text{{ or }}{b}",
     ])  # fmt: skip
-    return wrong("choice", given, a)
+    return wrong("choice", claimed, a)
 
 
 def accent(rng: random.Random) -> Case:

@@ -17,11 +17,10 @@ from typing import Any, Literal, NamedTuple
 import attack_pieces
 import numpy as np
 
-from foresail.agents.http_limits import BadLength, LimitedInput, parse_length
 from foresail.agents.openenv import ActionForm
 from foresail.agents.openenv import show as show_observation
-from foresail.agents.programs.chat_reply import cut_at, split_calls, with_calls
-from foresail.agents.programs.chat_wire import Call, ChatMessage, Refusal, read_request
+from foresail.agents.programs.chat_request import read_request
+from foresail.agents.programs.chat_turns import split_calls, with_calls
 from foresail.agents.tools.calculator import calculate
 from foresail.agents.tools.call_formats import Hermes, Tags, ToolCall
 from foresail.agents.tools.markup import neutralise
@@ -31,6 +30,10 @@ from foresail.agents.tools.search_server import read_request as read_query
 from foresail.agents.tools.tool import in_a_line, tool_of
 from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.agents.tools.tool_environment import shorten as shorten_result
+from foresail.chat.errors import Refusal
+from foresail.chat.http_limits import LimitedInput, parse_length
+from foresail.chat.reply import cut_at
+from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall
 from foresail.data.long_context.item import recall
 from foresail.data.made.multi_hop_world import FactWorld
 from foresail.engine.stop_strings import StopStrings
@@ -129,8 +132,8 @@ def read_passages(text: str) -> object:
 
 
 def send_back(text: str) -> object:
-    call = Call(id="1", name="f", arguments=text)
-    return with_calls(ChatMessage(role="assistant", content=text, calls=(call,)))
+    call = ChatToolCall(id="1", function=FunctionCall(name="f", arguments=text))
+    return with_calls(ChatMessage(role="assistant", content=text, tool_calls=(call,)))
 
 
 class Connection:
@@ -197,7 +200,7 @@ def write_and_read(text: str) -> str:
 
 
 # What a reader may raise of a text that it refuses.
-REFUSALS = (ValueError, Refusal, BadLength, HTTPException)
+REFUSALS = (ValueError, Refusal, HTTPException)
 
 
 def taken(read: Callable[[str], object]) -> Callable[[str], object]:

@@ -69,9 +69,10 @@ def unsolved_bound(rng: random.Random) -> Case:
     c, k, d = rng.randrange(-9, 10), rng.choice((-3, -2, 2, 3, 4, 5)), rng.randrange(1, 10)
     sign = rng.choice(("<", ">", r"\le ", r"\ge "))
     turned = {"<": ">", ">": "<", r"\le ": r"\ge ", r"\ge ": r"\le "}
-    given = sign if k > 0 else turned[sign]
-    form = rng.choice([f"{k}x+{d}{given}{k * c + d}", f"{k}x{given}{k * c}", f"{k * c + d}{turned[given]}{k}x+{d}",
-                       f"x+{d}{sign}{c + d}", f"{k + 1}x+{d}{given}x{signed(k * c + d)}"])  # fmt: skip
+    claimed = sign if k > 0 else turned[sign]
+    form = rng.choice([f"{k}x+{d}{claimed}{k * c + d}", f"{k}x{claimed}{k * c}",
+                       f"{k * c + d}{turned[claimed]}{k}x+{d}", f"x+{d}{sign}{c + d}",
+                       f"{k + 1}x+{d}{claimed}x{signed(k * c + d)}"])  # fmt: skip
     end = rf"(-\infty,{c}{']' if 'l' in sign else ')'}" if sign in ("<", r"\le ") else ""
     end = end or rf"{'[' if 'g' in sign else '('}{c},\infty)"
     return wrong("restated inequality", form, rng.choice([f"x{sign}{c}", end]))
@@ -167,8 +168,8 @@ def joined_conditions(rng: random.Random) -> Case:
     always = [rf"x>{a}\text{{ or }}x<{b}", rf"x>{a} \lor x<{b}"]
     holes = [rf"x\ne{a}, x\ne{b}", rf"x\ne{a}\text{{ and }}x\ne{b}", rf"\mathbb{{R}}\setminus\{{{a},{b}\}}"]
     meanings = [both, either, [*never, *NONE], [*always, *ALL], holes, [f"x>{a}"], [f"x<{b}"], [rf"x\ne{a}"]]
-    gold, given = rng.sample(meanings, 2)
-    return wrong("conditions joined", rng.choice(given), rng.choice(gold))
+    gold, claimed = rng.sample(meanings, 2)
+    return wrong("conditions joined", rng.choice(claimed), rng.choice(gold))
 
 
 def several_unknowns(rng: random.Random) -> Case:
@@ -177,12 +178,12 @@ def several_unknowns(rng: random.Random) -> Case:
     sign, x, y, z = rng.choice(("<", ">", r"\le ", r"\ge ", r"\ne ")), *rng.sample("xyzabmnt", 3)
     join = rng.choice([", ", r"\text{ and }", r" \text{ or } ", "; "])
     gold = f"{x}{sign}{a}{join}{y}{sign}{b}"
-    given = rng.choice([
+    claimed = rng.choice([
         f"{x}{sign}{a}{join}{y}{sign}{c}", f"{x}{sign}{b}{join}{y}{sign}{a}", f"{x}{sign}{a}", f"{y}{sign}{b}",
         f"{x}{sign}{a}{join}{x}{sign}{b}", f"{x}{sign}{a}{join}{z}{sign}{b}", rf"{x}{sign}{a}{join}{y}={b}",
         f"{y}{sign}{a}{join}{y}{sign}{b}", f"{x}{sign}{a}{join}{y}{sign}{b}{join}{z}{sign}{c}", *ALL, *NONE,
     ])  # fmt: skip
-    return wrong("several unknowns", given, gold)
+    return wrong("several unknowns", claimed, gold)
 
 
 def other_unknown(rng: random.Random) -> Case:

@@ -29,8 +29,8 @@ def measure(rng: random.Random, *, is_right: bool = False) -> Case:
     off = 0 if is_right else rng.choice((1, -1, 5, factor))
     total = big * factor + small + off
     gold = rng.choice([f"{total}{rng.choice(names)}", rng.choice(shapes[:1]).format(*divmod(total, factor))])
-    given = rng.choice(shapes).format(big, small)
-    return (right if is_right else wrong)("measures in two units", given, gold)
+    claimed = rng.choice(shapes).format(big, small)
+    return (right if is_right else wrong)("measures in two units", claimed, gold)
 
 
 def same_measure(rng: random.Random) -> Case:

@@ -45,14 +45,14 @@ def off_by_little(rng: random.Random) -> Case:
         f"{number}+{d}", f"{number}-{d}", f"{d}+{number}", f"{number}+x", rf"{number}+\frac{{1}}{{{d}}}",
         rf"{number}+\pi", rf"{number}+\sqrt{{{d}}}", f"{number}+{d}x^2", f"{number}+i",
     ])  # fmt: skip
-    given, gold = rng.choice([(other, number), (other, number), (number, other)])
+    claimed, gold = rng.choice([(other, number), (other, number), (number, other)])
     frame = rng.choice([
         "{}", "{}", "{}", "({},3)", r"\{{{},3\}}", "x={}", "x>{}", "[0,{}]", "x+{}", "y=x+{}", "3,{}",
         r"\frac{{1}}{{{}}}", r"\sqrt{{{}}}", r"\begin{{pmatrix}}{}&1\\0&1\end{{pmatrix}}", r"\ln({})",
     ])  # fmt: skip
     if "x" in other and "x" in frame:
         frame = "{}"
-    return wrong("huge number", frame.format(given), frame.format(gold))
+    return wrong("huge number", frame.format(claimed), frame.format(gold))
 
 
 def other_power(rng: random.Random) -> Case:
@@ -68,8 +68,8 @@ def other_power(rng: random.Random) -> Case:
         (f"F_{{{n + d}}}", f"F_{{{n}}}"), (f"{b}e{n + d}", f"{b}e{n}"), (f"{b}^{{{n}}}", "0"),
         (f"{b}^{{-{n}}}", "0"), (r"\infty", f"{b}^{{{n}}}"),
     ]  # fmt: skip
-    given, gold = rng.choice(pairs)
-    return wrong("huge power", given, gold)
+    claimed, gold = rng.choice(pairs)
+    return wrong("huge power", claimed, gold)
 
 
 def vanishing(rng: random.Random) -> Case:

@@ -186,7 +186,7 @@ def withdrawal(rng: random.Random) -> Case:
 
 
 def box_in_formula(rng: random.Random) -> Case:
-    """A box that is only a part of what is said."""
+    """A box that is only a part of the stated answer."""
     n, m = rng.sample(range(2, 300), 2)
     form = rng.choice([
         r"$-\boxed{{{}}}$", r"$\frac{{1}}{{\boxed{{{}}}}}$", r"$\boxed{{{}}}+1$", r"$2\cdot\boxed{{{}}}$",

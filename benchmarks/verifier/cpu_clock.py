@@ -22,15 +22,15 @@ def cpu_seconds() -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    found: list[int] = []
+    all_descendants: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = [int(word) for word in task.read_text().split()]
         except OSError:  # the thread ended meanwhile
             continue
         for child in children:
-            found += [child, *descendants(child)]
-    return found
+            all_descendants += [child, *descendants(child)]
+    return all_descendants
 
 
 def seconds_of(pid: int) -> float:

@@ -19,7 +19,7 @@ SOLVERS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verifica
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """One response to grade. `expected` is None where nobody knows."""
+    """One response to grade. `expected` is None where the truth is unknown."""
 
     response: str
     gold: str

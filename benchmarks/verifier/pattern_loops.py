@@ -15,6 +15,7 @@ The exit status is 1 where there is such a loop.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import pkgutil
 import re
@@ -38,13 +39,17 @@ Ways = Counter[int]  # places, and in how many ways one comes there
 
 
 def main() -> None:
-    found = 0
-    for name, pattern in patterns_of(*(sys.argv[1:] or ROOMS)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("packages", nargs="*", default=[*ROOMS])
+    num_loops = 0
+    for name, pattern in patterns_of(*parser.parse_args().packages):
         if signs := ambiguous_loop(pattern):
-            found += 1
+            num_loops += 1
             print(f"{name}: a loop reads {signs!r} in several ways")
-    print(f"{found} loops")
-    sys.exit(1 if found else 0)
+    print(f"{num_loops} loops")
+    sys.exit(1 if num_loops else 0)
 
 
 def patterns_of(*packages: str) -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -152,13 +157,13 @@ class Automaton:
             self.apart.append(argument[1])
         return NOTHING
 
-    def repeat(self, least: int, most: int, items: Any) -> Part:
+    def repeat(self, minimum: int, maximum: int, items: Any) -> Part:
         first_place = len(self.reads)
         part = self.read(items)
-        if most > MANY:
+        if maximum > MANY:
             self.link(part.last, part.first)
             self.loops.append(range(first_place, len(self.reads)))
-        return part._replace(empty=part.empty or least == 0)
+        return part._replace(empty=part.empty or minimum == 0)
 
     def place(self, reads: frozenset[str]) -> Part:
         self.reads.append(reads)

@@ -52,16 +52,16 @@ def measure_steps(
     function = folder / "step_rewards.py"
     function.write_text(FUNCTION, encoding="utf-8")
     sides = {"math": (), "TRL batch": (f"reward.grader={function}:stated_reward",)}
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in sides}
+    steps_of: dict[str, list[dict[str, Any]]] = {name: [] for name in sides}
     for number in range(rounds):
         for name, reward in sides.items():
             place = [f"model.path={model}", f"run.root={folder / 'runs'}"]
             words = [*place, *CHANGES, *SMALL, *changes, *reward]
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own:
                 work = own.submit(measure_step, words, folder / "steps.log", update=update)
-                found[name].append(work.result())
-            print(describe(f"{name}, round {number + 1}", found[name][-1]), flush=True)
-    every = [step for steps in found.values() for step in steps]
+                steps_of[name].append(work.result())
+            print(describe(f"{name}, round {number + 1}", steps_of[name][-1]), flush=True)
+    every = [step for steps in steps_of.values() for step in steps]
     assert all(step["tokens"] == every[0]["tokens"] for step in every), "the sides sampled other tokens"
     return {
         "samples": every[0]["samples"],
@@ -69,7 +69,7 @@ def measure_steps(
         "sides": {
             name: {figure: [step[figure] for step in steps] for figure in FIGURES}
             | {"right": steps[0]["right"]}
-            for name, steps in found.items()
+            for name, steps in steps_of.items()
         },
     }
 
@@ -118,10 +118,10 @@ def measure_step(words: Sequence[str], log: Path, *, update: bool) -> dict[str, 
 
 def timed(function: Callable[..., Any], clock: Callable[[], float], add: Callable[[float], None]) -> Any:
     @wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*arguments: Any, **keywords: Any) -> Any:
         began = clock()
         try:
-            return function(*given, **named)
+            return function(*arguments, **keywords)
         finally:
             add(clock() - began)
 

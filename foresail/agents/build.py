@@ -50,7 +50,7 @@ class Episodes:
 
 
 def turn_sampling(sampling: Sampling, episodes: Episodes | ProgramEpisodes | None) -> Sampling:
-    """How a turn is drawn: it also ends where a tool is called."""
+    """How a turn is sampled: it also ends where a tool is called."""
     calls = () if episodes is None else episodes.stop
     return sampling.model_copy(update={"stop": (*sampling.stop, *calls)})
 

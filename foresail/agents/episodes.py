@@ -1,7 +1,7 @@
 """Groups of episodes on their way: the model writes, the world answers, the model goes on.
 
 A turn that has ended is held by the fleet, without a slot, until the world has answered; the answer is appended to
-its tokens, and it comes back as a chunk does. Nothing is tokenised again: a sample is the tokens that were drawn
+its tokens, and it comes back as a chunk does. Nothing is tokenised again: a sample is the tokens that were sampled
 and those that were appended, with loss mask 0.
 
 An episode ends when the world says so or has broken, or when there is no room for another turn. Nothing that a

@@ -58,8 +58,8 @@ class EnvironmentFactory:
     def reader(self, tokenizer: Tokenizer) -> Reader:
         """Reads problems so that their prompts tell of the tools, by the chat template or in the system prompt."""
         openings = None if self.opening is None else partial(add_openings, self.opening)
-        told, instructions = self._tell(tokenizer)
-        return Reader(told, instructions=instructions, openings=openings)
+        reading, instructions = self._tell(tokenizer)
+        return Reader(reading, instructions=instructions, openings=openings)
 
     def _tell(self, tokenizer: Tokenizer) -> tuple[Tokenizer, str]:
         """The tokenizer whose template knows the tools, or what the system prompt says of them."""
@@ -68,9 +68,9 @@ class EnvironmentFactory:
         if isinstance(self.format, Hermes):
             check_tool_turns(tokenizer)
         by_template = isinstance(self.format, Hermes) and not self.instructions
-        told = tokenizer.with_options({"tools": [tool.schema() for tool in self.tools]})
-        if by_template and (self.instructions is False or writes_tools(tokenizer, told)):
-            return told, ""
+        with_tools = tokenizer.with_options({"tools": [tool.schema() for tool in self.tools]})
+        if by_template and (self.instructions is False or writes_tools(tokenizer, with_tools)):
+            return with_tools, ""
         if self.instructions is False:
             return tokenizer, ""
         check_system_prompt(tokenizer)
@@ -100,11 +100,11 @@ def check_system_prompt(tokenizer: Tokenizer) -> None:
         ) from error
 
 
-def writes_tools(tokenizer: Tokenizer, told: Tokenizer) -> bool:
-    """Whether the chat template writes the tools that it is told of; many take no notice."""
-    if tokenizer.chat is None or told.chat is None:
+def writes_tools(tokenizer: Tokenizer, with_tools: Tokenizer) -> bool:
+    """Whether the chat template writes the tools; many ignore them."""
+    if tokenizer.chat is None or with_tools.chat is None:
         return False
-    return tokenizer.chat.render([TRIAL], add_generation_prompt=True) != told.chat.render(
+    return tokenizer.chat.render([TRIAL], add_generation_prompt=True) != with_tools.chat.render(
         [TRIAL], add_generation_prompt=True
     )
 
@@ -176,21 +176,21 @@ def named_factory(name: str, settings: Settings) -> EnvironmentFactory:
     if name.startswith(OPENENV):
         make = open_env(name.removeprefix(OPENENV), max_result_chars=settings.max_result_chars)
         return EnvironmentFactory(make=make, opening=make)
-    found = load_environment(name)
-    if not is_tool_class(found):
-        return EnvironmentFactory(make=found)
+    kind = load_environment(name)
+    if not is_tool_class(kind):
+        return EnvironmentFactory(make=kind)
     with naming(f"environment.name {name}"):
-        tools = method_tools(found)
+        tools = method_tools(kind)
         call_format = choose_format(tools, settings)
     made = partial(
         ToolClassEnvironment,
-        found,
+        kind,
         tools,
         lambda bound: make_tool_environment(bound, call_format, settings),
     )
     return EnvironmentFactory(
         make=made,
-        opening=made if may_speak(found) else None,
+        opening=made if may_speak(kind) else None,
         tools=tuple(tools),
         format=call_format,
         instructions=settings.instructions,
@@ -206,13 +206,13 @@ def load_environment(name: str) -> type:
     """load_environment("my_world.py:Guess"), with an error that says what is not as it should be."""
     if name in BUILT_IN:
         return BUILT_IN[name]
-    place, wanted = split_name(name)
-    found = load_user_code(name)
-    if isinstance(found, type) and is_tool_class(found) and method_names(found):
-        return found
-    if not isinstance(found, type) or not all(hasattr(found, method) for method in METHODS):
+    place, attribute = split_name(name)
+    kind = load_user_code(name)
+    if isinstance(kind, type) and is_tool_class(kind) and method_names(kind):
+        return kind
+    if not isinstance(kind, type) or not all(hasattr(kind, method) for method in METHODS):
         raise ValueError(
-            f"environment.name {name}: there is no class {wanted} with the methods {', '.join(METHODS)} in "
+            f"environment.name {name}: there is no class {attribute} with the methods {', '.join(METHODS)} in "
             f"{place}, nor one with reset and methods that are tools"
         )
-    return found
+    return kind

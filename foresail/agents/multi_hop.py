@@ -28,10 +28,10 @@ class MultiHop:
             return Observation(done=True)
         call, began = calls[-1], time.monotonic()
         if isinstance(call, MalformedCall):
-            found, error = NOTHING, call.why  # in words that tiny tokenizers can write
+            passage, error = NOTHING, call.why  # in words that tiny tokenizers can write
         else:
-            found, error = self.world.search(str(call.arguments["query"])), ""
+            passage, error = self.world.search(str(call.arguments["query"])), ""
         use = ToolUse(tool="search", seconds=time.monotonic() - began, error=error)
-        return Observation(messages=(Message(role="tool", content=found),), uses=(use,))
+        return Observation(messages=(Message(role="tool", content=passage),), uses=(use,))
 
     async def close(self) -> None: ...

@@ -186,8 +186,8 @@ def error_of(answer: Mapping[str, Any]) -> tuple[str, str]:
     code, words = str(data.get("code", "")), str(data.get("message", answer.get("type")))
     errors = data.get("errors")
     details = [entry for entry in errors if isinstance(entry, dict)] if isinstance(errors, list) else []
-    told = "; ".join(f"{place(entry)}: {entry.get('msg')}" for entry in details[:3])
-    return code, told or words
+    mistakes = "; ".join(f"{place(entry)}: {entry.get('msg')}" for entry in details[:3])
+    return code, mistakes or words
 
 
 def place(entry: Mapping[str, Any]) -> str:
@@ -199,10 +199,10 @@ def show(observation: Any) -> str:
     """Text as it is, where it is all there is: show({"text": "a door", "metadata": {}}) -> "a door"; else JSON."""
     if not isinstance(observation, dict):
         return "" if observation is None else str(observation)
-    told = {key: value for key, value in observation.items() if key not in HIDDEN and value is not None}
-    if len(told) == 1 and isinstance(text := next(iter(told.values())), str):
+    parts = {key: value for key, value in observation.items() if key not in HIDDEN and value is not None}
+    if len(parts) == 1 and isinstance(text := next(iter(parts.values())), str):
         return text
-    return json.dumps(told, ensure_ascii=False) if told else ""
+    return json.dumps(parts, ensure_ascii=False) if parts else ""
 
 
 def is_json(value: Any) -> bool:
@@ -238,11 +238,11 @@ def open_env(url: str, *, max_result_chars: int) -> Callable[[], OpenEnv]:
 
 def load_connect() -> Callable[..., Awaitable[Connection]]:
     try:
-        found: Callable[..., Awaitable[Connection]] = importlib.import_module(
+        connect: Callable[..., Awaitable[Connection]] = importlib.import_module(
             "websockets.asyncio.client"
         ).connect
     except ImportError:
         raise ValueError(
             'OpenEnv servers need the package websockets; pip install "foresail[openenv]"'
         ) from None
-    return found
+    return connect

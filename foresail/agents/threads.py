@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-MOST_THREADS = 1024  # that work at a time, and mostly wait; those that were given up are not counted
+MAX_THREADS = 1024  # that work at a time, and mostly wait; those that were given up are not counted
 
 
 class TooSlow(Exception):
@@ -55,8 +55,8 @@ def settle(future: asyncio.Future[Any], outcome: Any) -> None:
 class Threads:
     """`await threads.run(function, seconds)`: what it returns or raises; TooSlow when the time is over."""
 
-    def __init__(self, most: int = MOST_THREADS) -> None:
-        self.most = most
+    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self.max_threads = max_threads
         self.lock = threading.Lock()
         self.waiting: deque[ThreadCall] = deque()
         self.working = 0
@@ -79,7 +79,7 @@ class Threads:
     def enter(self, call: ThreadCall) -> None:
         with self.lock:
             self.waiting.append(call)
-            if self.working >= self.most:
+            if self.working >= self.max_threads:
                 return
             self.working += 1
         self.start_thread()

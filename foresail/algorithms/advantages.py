@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from foresail.world import ONE_PROCESS, World
 
-if TYPE_CHECKING:  # the controller asks `has_spread` and knows no torch
+if TYPE_CHECKING:  # the rollout controller uses `has_spread`, and does not import torch
     from torch import Tensor
 
 ROUNDING = 1e-6
@@ -116,8 +116,8 @@ def gae(rewards_M: Tensor, values_M: Tensor, sequence_M: Tensor, *, gamma: float
     `values_M` is what was to be expected before each token, nothing after a trajectory's last one.
     rewards [0, 1], values [.5, .5] of one trajectory, gamma 1, lam .5: errors [0, .5] -> [.25, .5].
 
-    Each entry leans on the one after it, yet nobody walks: once an entry sums the errors of the next 1, 2, 4, …
-    tokens, one addition doubles that.
+    Each entry depends on the one after it, but there is no loop over tokens: once an entry sums the errors of the
+    next 1, 2, 4, … tokens, one addition doubles that.
     """
     sums_M = rewards_M - values_M
     inside = sequence_M[1:] == sequence_M[:-1]

@@ -1,5 +1,5 @@
-"""The loss of one micro-batch: of SFT, of the policy (the recipe's kind, mismatch weights and masks, KL term,
-entropy bonus), of what an environment says, of the critic.
+"""The loss of one micro-batch: of SFT, of the policy (the recipe's kind, mismatch weights and masks, KL term), of
+the critic.
 
 Each is this micro-batch's part of the update's loss, with metrics as sums over its M tokens. Parts add up: sum the
 losses of all micro-batches for the update's loss, sum the metrics and divide by the update's number of loss tokens
@@ -47,8 +47,8 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
     }
     if losses.dual_clipped_M is not None:
         metrics["actor/pg_clipfrac_lower"] = losses.dual_clipped_M
-    for weight_M, found in corrections(logprobs_M, batch, settings):
-        loss_M, metrics = loss_M * weight_M, metrics | found
+    for weight_M, weight_metrics in corrections(logprobs_M, batch, settings):
+        loss_M, metrics = loss_M * weight_M, metrics | weight_metrics
     if settings.kl_weight > 0:
         assert batch.ref_logprobs_M is not None, "kl_weight needs the reference's log-probabilities"
         kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M, old_M)
@@ -138,7 +138,7 @@ def value_loss(
     """Half the mean squared distance to the returns, over the update's `num_tokens`; `clip` bounds a value's move.
 
     Value 2, once 0, return 3, clip .5: (2 - 3)^2 and, bounded, (.5 - 3)^2; the greater counts, so the loss is
-    3.125 and the token has no more to say until the next step.
+    3.125, and the token has no gradient until the next step.
     """
     returns_M, old_M = batch.returns_M, batch.values_M
     assert returns_M is not None and old_M is not None, "the value loss needs both"
@@ -154,7 +154,7 @@ def value_loss(
 def explained_variance(values_M: Tensor, returns_M: Tensor, world: World = ONE_PROCESS) -> float:
     """1: the values are the returns; 0: no better than their mean; below: worse than that.
 
-    Values [0, 1] and returns [0, 2]: errors [0, 1], variances 1/4 and 1 -> 3/4. Equal returns leave nothing to
+    Values [0, 1] and returns [0, 2]: errors [0, 1], variances 1/4 and 1 -> 3/4. Equal returns have no variance to
     explain: 0.
     """
     spread = variance(returns_M, world)

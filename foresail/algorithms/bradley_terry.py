@@ -16,8 +16,9 @@ def bradley_terry_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """-log sigmoid(chosen - rejected - margin times the data's), a micro-batch's part of the update's loss.
 
-    `center` weighs the square of each pair's sum, which keeps scores about 0: only differences are told by pairs.
-    Scores of 2 and 1 cost 0.31, of 1 and 2 cost 1.31. Metrics are sums over answers: a pair counts for both of its.
+    `center` weighs the square of each pair's sum, which keeps scores about 0: pairs determine only differences of
+    scores. Scores of 2 and 1 cost 0.31, of 1 and 2 cost 1.31. Metrics are sums over answers: a pair counts for
+    both of its.
     """
     chosen_P, rejected_P = scores_P2.unbind(1)
     lead_P = chosen_P - rejected_P

@@ -7,7 +7,7 @@ passes can answer:
                                                 =  sum over tokens of  log pi_teacher - log pi_student
 
 The teacher is the policy that was told the answer, the student one that was not. Only tokens that the policy wrote
-count: what the world says does not depend on who was told what, so its probabilities cancel.
+count: the environment's tokens do not depend on the hint, so their probabilities cancel.
 
 Legend: A teachers, N samples of a group, T their tokens, U their units: turns, or tokens.
 """
@@ -91,12 +91,12 @@ def token_evidence(group: Sequence[ScoredSample], *, clamp: float) -> TokenEvide
     counted_T = loss_T & ~ignored_T
     teachers = map(teacher_logprobs, group, counted_T.split(sizes))
     students = (to_tensor(scored.student, size) for scored, size in zip(group, sizes, strict=True))
-    told_T, student_T = (without_infinity(torch.cat([*found])) for found in (teachers, students))
+    teacher_T, student_T = (without_infinity(torch.cat([*logprobs])) for logprobs in (teachers, students))
     num_turns = [max(sample.turns, default=-1) + 1 for sample in samples]
     before = torch.tensor([*accumulate(num_turns, initial=0)][:-1])
     turns_T = lay_out([sample.turns for sample in samples], np.int64)
     return TokenEvidence(
-        gains_T=(told_T - student_T).clamp(-clamp, clamp),
+        gains_T=(teacher_T - student_T).clamp(-clamp, clamp),
         counted_T=counted_T,
         loss_T=loss_T,
         turns_T=turns_T + repeat(before, sizes),
@@ -117,7 +117,7 @@ def repeat(values_N: Tensor, counts: Sequence[int]) -> Tensor:
 
 def check_lengths(scored: ScoredSample, size: int) -> None:
     for name, values in (
-        *(("log-probabilities", found) for found in (*scored.teachers, scored.student)),
+        *(("log-probabilities", logprobs) for logprobs in (*scored.teachers, scored.student)),
         ("ignored", scored.ignored),
     ):
         if values is not None and len(values) != size:
@@ -127,8 +127,8 @@ def check_lengths(scored: ScoredSample, size: int) -> None:
 
 
 def teacher_logprobs(scored: ScoredSample, counted_T: Tensor) -> Tensor:
-    """All that teachers say as one; NaN where there is none."""
-    teachers = [to_tensor(found, len(counted_T)) for found in scored.teachers if found is not None]
+    """All teachers as one; NaN where there is none."""
+    teachers = [to_tensor(logprobs, len(counted_T)) for logprobs in scored.teachers if logprobs is not None]
     if len(teachers) < 2:
         return teachers[0] if teachers else to_tensor(None, len(counted_T))
     return mix_teachers(without_infinity(torch.stack(teachers)), counted_T)
@@ -149,7 +149,7 @@ def without_infinity(logprobs_T: Tensor) -> Tensor:
 
 
 def mix_teachers(logprobs_AT: Tensor, counted_T: Tensor) -> Tensor:
-    """Teachers with aliases of one answer as one teacher, who was told "one of these".
+    """Teachers with aliases of one answer as one teacher, whose hint is "one of these".
 
     The log of the mean likelihood of all tokens up to here, minus the same up to the token before: so the sum over
     an episode is log mean exp of the teachers' sums, and an alias that the episode does not go by fades. Equal
@@ -196,26 +196,26 @@ def gather(tokens: TokenEvidence, units_T: Tensor, num_units: Sequence[int]) -> 
     )
 
 
-def fade(found: Evidence) -> Evidence:
-    """Each unit's evidence times min(1, exp(the sum before it)): once the episode speaks against the answer, a
-    teacher who insists on it has nothing more to say. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
+def fade(evidence: Evidence) -> Evidence:
+    """Each unit's evidence times min(1, exp(the sum before it)): once the episode is evidence against the answer,
+    later evidence of a teacher that insists on it counts less. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
     """
-    samples = found.evidence_U.split(list(found.sizes))
+    samples = evidence.evidence_U.split(list(evidence.sizes))
     before_U = torch.cat([evidence_U.cumsum(0) - evidence_U for evidence_U in samples])
-    return replace(found, evidence_U=found.evidence_U * before_U.clamp(max=0.0).exp())
+    return replace(evidence, evidence_U=evidence.evidence_U * before_U.clamp(max=0.0).exp())
 
 
-def standardize(found: Evidence) -> Tensor:
+def standardize(evidence: Evidence) -> Tensor:
     """e / sqrt(n) of each unit, in standard deviations from the mean over all units of the group; 0 where unknown.
 
     The root, since a sum of n independent gains spreads that much. Units [1, 3] and [2] of one token each ->
     [-1.22, 1.22, 0]. All zeros where the group has fewer than two known units, or all of them are alike.
     """
-    values_U = found.evidence_U / found.counted_U.clamp(min=1).sqrt()
-    known = values_U[found.known_U].tolist()
+    values_U = evidence.evidence_U / evidence.counted_U.clamp(min=1).sqrt()
+    known = values_U[evidence.known_U].tolist()
     # fsum: the order of the samples must not change a bit
     mean = math.fsum(known) / max(1, len(known))
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / max(1, len(known)))
     if spread <= LEAST_SPREAD:
         return torch.zeros_like(values_U)
-    return torch.where(found.known_U, (values_U - mean) / (spread + 1e-6), 0.0)
+    return torch.where(evidence.known_U, (values_U - mean) / (spread + 1e-6), 0.0)

@@ -28,7 +28,7 @@ LOG_RATIO_LIMIT = 20.0
 class TokenLosses:
     """Losses, and where a bound was active: the ratio was above the upper or below the lower one.
 
-    `dual_clipped_M` is there only when a dual clip was asked for.
+    `dual_clipped_M` is None without a dual clip.
     """
 
     loss_M: Tensor
@@ -133,5 +133,5 @@ def clip_ratio(ratio_M: Tensor, advantages_M: Tensor, *, low: float, high: float
 
 
 def exponentiate(log_ratio_M: Tensor) -> Tensor:
-    """Log-ratios to ratios, finite whatever comes."""
+    """Log-ratios to ratios, always finite."""
     return log_ratio_M.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()

@@ -1,7 +1,7 @@
 """How far the trainer's log-probabilities are from the engine's, and the weights that take the bias out.
 
-Kernels and precisions differ, so the engine's distribution is never quite the trainer's; and tokens may be of older
-weights than the trainer has, which is told apart.
+Kernels and precisions differ, so the engine's distribution is never quite the trainer's; and tokens may be of
+older weights than the trainer has; both are measured apart.
 
 Legend: M tokens with a loss.
 """
@@ -50,18 +50,18 @@ def distances(logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> dict[str, Tenso
 def split_by_age(metrics: Mapping[str, float]) -> dict[str, float]:
     """Means over all tokens, of which a share is fresh, become those over the fresh and over the stale ones.
 
-    Nothing is said of a kind of which there is none.
+    No metric of a kind that has no tokens.
     """
     share = metrics.get("rollout/fresh_share")
     if share is None:
         return dict(metrics)
-    found = {name: value for name, value in metrics.items() if not name.startswith((*FRESH, *STALE))}
+    split = {name: value for name, value in metrics.items() if not name.startswith((*FRESH, *STALE))}
     if share > 0:
-        found |= {name: metrics[name] / share for name in FRESH}
-        found["rollout/logprob_abs_diff_max"] = metrics["rollout/logprob_abs_diff_max"]
+        split |= {name: metrics[name] / share for name in FRESH}
+        split["rollout/logprob_abs_diff_max"] = metrics["rollout/logprob_abs_diff_max"]
     if share < 1:
-        found |= {name: metrics[name] / (1 - share) for name in STALE}
-    return found
+        split |= {name: metrics[name] / (1 - share) for name in STALE}
+    return split
 
 
 def importance_ratios(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> Tensor:

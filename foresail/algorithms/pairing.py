@@ -19,7 +19,9 @@ PairingKind = Literal["auto", "rank", "rule"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredAnswer:
-    """One answer to a prompt; `right` is None where nobody says what is right, `tokens` where none are compared."""
+    """One answer to a prompt; `right` is None where the grader gives no right or wrong, `tokens` where none are
+    compared.
+    """
 
     reward: float
     right: bool | None = None
@@ -29,17 +31,17 @@ class ScoredAnswer:
 Pair = tuple[int, int]  # places of the chosen and of the rejected answer
 
 
-def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, most: int) -> list[Pair]:
+def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, limit: int) -> list[Pair]:
     """At most so many pairs of one prompt's answers; each answer is in one of them at the most.
 
-    "auto": by rule where answers are right or wrong, by rank where they only have rewards. Nothing can be said of
+    "auto": by rule where answers are right or wrong, by rank where they only have rewards. There is no pair of
     answers that are all right, all wrong, or all worth the same, nor of two that are the same, token by token: a
     reward model's rounding may tell them apart.
     """
     judged = any(answer.right is not None for answer in answers)
     by_rule = kind == "rule" or (kind == "auto" and judged)
     pairs = (pair_by_rule if by_rule else pair_by_rank)(answers)
-    return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:most]
+    return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:limit]
 
 
 def are_same(one: ScoredAnswer, other: ScoredAnswer) -> bool:
@@ -61,8 +63,8 @@ def pair_by_rank(answers: Sequence[ScoredAnswer]) -> list[Pair]:
 def pair_by_rule(answers: Sequence[ScoredAnswer]) -> list[Pair]:
     """pair_by_rule of right .2, right .7, wrong .9 and wrong .1 -> [(1, 2), (0, 3)]."""
     right, wrong = (
-        best_first(answers, [place for place, answer in enumerate(answers) if answer.right is wanted])
-        for wanted in (True, False)
+        best_first(answers, [place for place, answer in enumerate(answers) if answer.right is side])
+        for side in (True, False)
     )
     return list(zip(right, wrong, strict=False))
 

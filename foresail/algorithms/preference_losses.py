@@ -57,7 +57,7 @@ def preference_loss(
     }
     sums = {name: value_P.sum() for name, value_P in metrics.items()}
     if settings.sft_weight:
-        imitation, _ = sft_loss(logprobs_M, batch)  # rejected answers weigh nothing there
+        imitation, _ = sft_loss(logprobs_M, batch)  # there the weight of rejected answers is 0
         loss = loss + settings.sft_weight * imitation
     return loss, sums
 

@@ -1,4 +1,4 @@
-"""On-policy self-distillation: the policy is its own teacher, once it is told the right answer (OPSD).
+"""On-policy self-distillation: the policy with the right answer in its prompt is its own teacher (OPSD).
 
     A of a token: A + weight (log pi told the answer - log pi)
 

@@ -128,7 +128,7 @@ def total(values_U: Tensor, units: Evidence) -> Tensor:
 
 
 def is_used(units: Evidence, settings: Credit) -> Tensor:
-    """Known and, for a turn, clear enough; a single token has no noise to be told from."""
+    """Known and, for a turn, clear enough; a single token has no noise to compare with."""
     if settings.level == "token":
         return units.known_U
     return units.known_U & (units.snr_U >= settings.min_snr) & (units.counted_U >= settings.min_tokens)

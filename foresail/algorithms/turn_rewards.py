@@ -57,7 +57,7 @@ def turn_advantages(turn_rewards: Sequence[TurnRewards]) -> list[list[float]]:
 
     [1, 0], [0], [None, 1] -> [.71, -.71], [-.71], [0, .71]
     """
-    found = [[0.0] * len(rewards) for rewards in turn_rewards]
+    advantages = [[0.0] * len(rewards) for rewards in turn_rewards]
     for turn in range(max(map(len, turn_rewards), default=0)):
         judged = {
             number: rewards[turn]
@@ -67,5 +67,5 @@ def turn_advantages(turn_rewards: Sequence[TurnRewards]) -> list[list[float]]:
         if len(judged) > 1:
             row = grpo(torch.tensor([list(judged.values())], dtype=torch.float64))[0]
             for number, advantage in zip(judged, row.tolist(), strict=True):
-                found[number][turn] = advantage
-    return found
+                advantages[number][turn] = advantage
+    return advantages

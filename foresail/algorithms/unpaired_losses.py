@@ -4,8 +4,8 @@
     kto                1 - σ(β (r - KL))            1 - σ(β (KL - r))
     apo_zero_unpaired  1 - σ(β r)                   σ(β r)
 
-r is the log-ratio of an answer to the reference, summed over its tokens. KL is how far the policy has gone from the
-reference anyway: the mean r of answers to other prompts, at least 0, the same for the whole update.
+r is the log-ratio of an answer to the reference, summed over its tokens. KL is an estimate of the policy's
+divergence from the reference: the mean r of answers to other prompts, at least 0, the same for the whole update.
 
 Legend: P answers.
 """
@@ -44,12 +44,12 @@ def unpaired_loss(
     return (answers.weights_P * loss_P).sum(), metrics
 
 
-def kto(rewards_P: Tensor, anyway: float, good_P: Tensor) -> Tensor:
-    """Reward 1, KL's .5: a good answer 1 - σ(.5) = .38, a bad one 1 - σ(-.5) = .62."""
-    return 1 - torch.sigmoid(torch.where(good_P, rewards_P - anyway, anyway - rewards_P))
+def kto(rewards_P: Tensor, scaled_kl: float, good_P: Tensor) -> Tensor:
+    """Reward 1, β KL = .5: a good answer 1 - σ(.5) = .38, a bad one 1 - σ(-.5) = .62."""
+    return 1 - torch.sigmoid(torch.where(good_P, rewards_P - scaled_kl, scaled_kl - rewards_P))
 
 
-def apo_zero(rewards_P: Tensor, anyway: float, good_P: Tensor) -> Tensor:
+def apo_zero(rewards_P: Tensor, scaled_kl: float, good_P: Tensor) -> Tensor:
     return torch.where(good_P, 1 - torch.sigmoid(rewards_P), torch.sigmoid(rewards_P))
 
 

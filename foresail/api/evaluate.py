@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foresail.api.given import GivenFiles
 from foresail.api.keywords import Keywords, check_keywords, folder_of
@@ -13,6 +15,10 @@ from foresail.api.result import Records, Result
 from foresail.api.rewards import Rewards, name_rewards
 from foresail.recipe.tables.parts import Problems, Sampling
 from foresail.recipe.tables.reward import Reward
+
+if TYPE_CHECKING:
+    from foresail.evaluation.evaluator import Evaluator
+    from foresail.evaluation.target import Target
 
 OWN = ("samples", "reward", "grader", "seed", "device", "output")
 
@@ -40,6 +46,28 @@ class Evaluation:
         Console().print(figures_table(self.results))
 
 
+@contextmanager
+def open_evaluator(target: Target, sampling: Sampling, *, device: str) -> Iterator[Evaluator]:
+    """The target's model and environment, open for any number of sets and modes."""
+    from foresail.agents.build import open_episodes
+    from foresail.check.grading import refuse_broken
+    from foresail.evaluation.evaluator import Evaluator
+
+    with (
+        open_episodes(target.environment) as episodes,
+        Evaluator(
+            target.checkpoint,
+            max_new_tokens=sampling.max_new_tokens,
+            device=device,
+            template_options=target.template_options,
+            episodes=episodes,
+            prompt_tokens=target.prompt_tokens,
+            try_grading=refuse_broken,
+        ) as evaluator,
+    ):
+        yield evaluator
+
+
 def evaluate(
     model: str | Path | Result,
     data: Any = None,
@@ -55,7 +83,7 @@ def evaluate(
 ) -> Evaluation:
     """evaluate("runs/rl", "test.jsonl", samples=4, suffix="\\nThink.", sampling={"max_new_tokens": 512}).
 
-    Of a run, its recipe says what is not given here; without data, all problems of its [eval] are measured.
+    Where `model` is a run, its recipe holds the defaults; without data, all problems of its [eval] are measured.
     `reward` is what `rl` takes: a grader's name, a function, several of these, or the table [reward]. Other
     keywords are those of a recipe's [data]: suffix, system, prompt_key, limit, …
     """
@@ -66,40 +94,26 @@ def evaluate(
         Keywords(kind=Reward, table="reward", values=name_rewards(reward or {}), together=True),
         others=OWN,
     )
-    asked = grader if reward is None else Reward(**rewarded)
-    from foresail.agents.build import open_episodes
-    from foresail.check.grading import refuse_broken
-    from foresail.evaluation.evaluator import Evaluator
+    chosen = grader if reward is None else Reward(**rewarded)
     from foresail.evaluation.target import find_target
 
     target = find_target(folder_of(model))
-    with tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside:
-        files = GivenFiles(Path(aside))
-        named = data is None or isinstance(data, str | Path)
-        source = (None if data is None else str(data)) if named else files.add_rows(data, "data")
+    with tempfile.TemporaryDirectory(prefix="foresail-eval-") as folder:
+        files = GivenFiles(Path(folder))
+        is_file = data is None or isinstance(data, str | Path)
+        source = (None if data is None else str(data)) if is_file else files.add_rows(data, "data")
         files.write()
         sets = target.problem_sets(source, problems)
         settings = target.sampling(sampling)
-        rewards = [asked if isinstance(asked, Reward) else target.reward(entry, asked) for entry in sets]
+        rewards = [chosen if isinstance(chosen, Reward) else target.reward(entry, chosen) for entry in sets]
         results = []
-        with (
-            open_episodes(target.environment) as episodes,
-            Evaluator(
-                target.checkpoint,
-                max_new_tokens=settings.max_new_tokens,
-                device=device,
-                template_options=target.template_options,
-                episodes=episodes,
-                prompt_tokens=target.prompt_tokens,
-                try_grading=refuse_broken,
-            ) as evaluator,
-        ):
+        with open_evaluator(target, settings, device=device) as evaluator:
             for number, (entry, grading) in enumerate(zip(sets, rewards, strict=True)):
                 results += evaluator.evaluate(
                     entry,
                     settings,
                     num_samples=target.num_samples(entry, samples),
-                    output=Path(output or aside) / (str(number) if number else ""),
+                    output=Path(output or folder) / (str(number) if number else ""),
                     grader=grading,
                     seed=seed,
                 )

@@ -61,8 +61,10 @@ def check_prompts(prompts: Any) -> Sequence[Prompt]:
     """Texts and conversations, looked at before a model is loaded for them."""
     listed = [*prompts] if isinstance(prompts, Iterable) and not isinstance(prompts, Mapping) else [prompts]
     for number, prompt in enumerate(listed, start=1):
-        told = isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt)
-        if not isinstance(prompt, str) and not (told and prompt):
+        is_conversation = isinstance(prompt, Sequence) and all(
+            isinstance(message, Mapping) for message in prompt
+        )
+        if not isinstance(prompt, str) and not (is_conversation and prompt):
             raise RecipeError(
                 f"prompt {number} is a {type(prompt).__name__}; give text, or a conversation as a list of "
                 'messages: [{"role": "user", "content": "2+2?"}]'

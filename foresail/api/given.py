@@ -1,4 +1,4 @@
-"""What a script hands over as objects, written into the run folder: a run can then be resumed without the script.
+"""Writes objects of a script into the run folder, so that the run can be resumed without the script.
 
 given/data.jsonl     rows, from a list, an iterable, a DataFrame or a `datasets.Dataset`
 given/model/         a model and its tokenizer as a Hugging Face directory
@@ -17,7 +17,7 @@ from foresail.runlog.directory import RunDirectory
 
 
 class GivenFiles:
-    """Names the files at once and writes them when asked: a recipe with mistakes leaves nothing behind."""
+    """Files are named at once and written by `write`: a recipe with mistakes leaves nothing behind."""
 
     def __init__(self, run: Path) -> None:
         self.folder = run / "given"
@@ -102,7 +102,7 @@ def encode_row(row: Mapping[str, Any], number: int) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """Arrays, tensors and numbers of theirs; other types have no words in JSON."""
+    """Arrays, tensors and their numbers; other types have no form in JSON."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What a function of this room was called with: unknown and ill-typed keywords are told as a recipe's keys are.
+"""Checks the keywords of a function: unknown and ill-typed ones are reported as a recipe's keys are.
 
 (sampling,) = check_keywords("generate", Keywords(kind=Sampling, table="sampling", values={"temprature": 0.5}))
 -> RecipeError: generate: temprature: unknown keyword; the nearest is temperature
@@ -20,14 +20,14 @@ from foresail.recipe.reading.load import RecipeError, complaint
 from foresail.recipe.tables.parts import Part
 from foresail.recipe.validation_errors import explain_errors, show
 
-STAGE = "rl"  # whose keys the words of other trainers are translated to
+STAGE = "rl"  # names of other trainers' options are translated to its keys
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
-    """Values for keys of a recipe's table: keywords themselves, or given together as the dict `table`.
+    """Values for keys of a recipe's table: the keywords themselves, or `together` in one dict named `table`.
 
-    A value of None says nothing. `also` are keys that the function fills in by itself.
+    None counts as not set. `also` are keys that the function fills in by itself.
     """
 
     kind: type[Part]
@@ -39,14 +39,14 @@ class Keywords:
     def shown(self, key: str) -> str:
         return f"{self.table}.{key}" if self.together else key
 
-    def told(self, mistake: str) -> str:
-        """A sentence that begins with its key, or one about the whole table."""
+    def message(self, mistake: str) -> str:
+        """The mistake with its table in front of the key, or in front of a sentence about the whole table."""
         begins = re.split(r"[^a-z_0-9]", mistake, maxsplit=1)[0] in self.kind.model_fields
         return self.shown(mistake) if begins or not self.together else f"{self.table}: {mistake}"
 
 
 def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """What is said in each group, checked; or one error with all that is wrong. `others`: further keywords."""
+    """The values of each group, checked; or one error with all that is wrong. `others`: further keywords."""
     known = {f"{group.table}.{name}" for group in groups for name in group.kind.model_fields}
     hints = Hints({*known, *others, *(group.table for group in groups if group.together)}, STAGE)
     alone = [group.table for group in groups if not group.together]
@@ -55,18 +55,18 @@ def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ())
         if not isinstance(group.values, Mapping):
             mistakes.append(f"{group.table} must be a dict of keys and values, not {show(group.values)}")
             continue
-        said = {str(key): value for key, value in group.values.items() if value is not None}
-        right = {key: value for key, value in said.items() if key in group.kind.model_fields}
-        for key in [key for key in said if key not in right]:
-            meant = meaning(hints, group.shown(key)) or f"docs/python.md says what {function} takes"
-            meant = re.sub(rf"\b({'|'.join(alone)})\.", "", meant)
-            mistakes.append(f"{group.shown(key)}: unknown keyword; {meant}")
+        values = {str(key): value for key, value in group.values.items() if value is not None}
+        right = {key: value for key, value in values.items() if key in group.kind.model_fields}
+        for key in [key for key in values if key not in right]:
+            advice = meaning(hints, group.shown(key)) or f"docs/python.md says what {function} takes"
+            advice = re.sub(rf"\b({'|'.join(alone)})\.", "", advice)
+            mistakes.append(f"{group.shown(key)}: unknown keyword; {advice}")
         whole = {**right, **(group.also or {})}
         try:
             built = group.kind.model_validate(whole)
             checked.append({key: getattr(built, key) for key in right})
         except ValidationError as error:
-            mistakes += [group.told(line) for line in explain_errors(error, group.kind, whole)]
+            mistakes += [group.message(line) for line in explain_errors(error, group.kind, whole)]
     if mistakes:
         raise complaint(function, mistakes)
     return checked

@@ -18,17 +18,17 @@ def load_recipe(source: str | Path | Mapping[str, Any] | Stage | None = None, /,
     dot (`optimizer__lr=1e-5`). Keywords count more than the source, and leave the rest of its tables alone; None
     unsets a key.
     """
-    given, name = read_source(source)
-    return finish_recipe(given, settings, name)
+    table, name = read_source(source)
+    return finish_recipe(table, settings, name)
 
 
-def finish_recipe(given: dict[str, Any], settings: Mapping[str, Any], name: str) -> Stage:
-    """The recipe that is `given`, with the settings laid over it; `name` is what to call it in messages."""
-    given = given | ({"stage": settings["stage"]} if "stage" in settings else {})
-    kind = check_stage(given.get("stage"), name)
+def finish_recipe(table: dict[str, Any], settings: Mapping[str, Any], name: str) -> Stage:
+    """The recipe of a table, with the settings laid over it; `name` is what to call it in messages."""
+    table = table | ({"stage": settings["stage"]} if "stage" in settings else {})
+    kind = check_stage(table.get("stage"), name)
     for key, value in settings.items():
-        lay_over(given, key.replace("__", "."), plain(value), kind)
-    return build_recipe(given, name)
+        lay_over(table, key.replace("__", "."), plain(value), kind)
+    return build_recipe(table, name)
 
 
 def read_source(source: str | Path | Mapping[str, Any] | Stage | None) -> tuple[dict[str, Any], str]:
@@ -42,13 +42,13 @@ def read_source(source: str | Path | Mapping[str, Any] | Stage | None) -> tuple[
     return plain(dict(source or {})), "recipe"
 
 
-def lay_over(given: dict[str, Any], key: str, value: Any, kind: type[Stage]) -> None:
-    """A table given in part keeps what the source says of the rest; another source of data is another table."""
+def lay_over(table: dict[str, Any], key: str, value: Any, kind: type[Stage]) -> None:
+    """Set a key; a dict sets only its own keys of a table, except that a new data source replaces the table."""
     if isinstance(value, dict) and value and "source" not in value:
         for name, inner in value.items():
-            lay_over(given, f"{key}.{name}", inner, kind)
+            lay_over(table, f"{key}.{name}", inner, kind)
     else:
-        put(given, key, value, kind)
+        put(table, key, value, kind)
 
 
 def plain(value: Any) -> Any:

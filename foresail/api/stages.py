@@ -8,7 +8,9 @@ result = foresail.resume("runs/rl")
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
 from foresail.train.callbacks import Callbacks, calling
 
-LOOKED_AT = 20_000_000  # bytes of a file that is opened before a run; `foresail check` opens larger ones too
+LARGEST_FILE = 20_000_000  # bytes: larger files are not opened before a run, only by `foresail check`
 Rows = Iterable[Mapping[str, Any]]
 Source = str | Path | Rows | Mapping[str, Any]  # a file, rows, or a table of the recipe
 
@@ -57,8 +59,8 @@ def rl(
     its own name, the first free one of runs/rl, runs/rl-2, … is taken. Every stage takes `on_step` and
     `on_evaluation`, functions of a `StepReport`.
     """
-    given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
-    return train("rl", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
+    return train("rl", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def sft(
@@ -72,8 +74,8 @@ def sft(
     **settings: Any,
 ) -> Result:
     """Supervised fine-tuning on conversations; see `rl` for what each keyword takes."""
-    given = {"model": model, "data": data, "steps": steps, "run": run}
-    return train("sft", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "steps": steps, "run": run}
+    return train("sft", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def reward_model(
@@ -88,8 +90,8 @@ def reward_model(
     **settings: Any,
 ) -> Result:
     """A reward model from preference pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
-    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
-    return train("reward-model", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("reward-model", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def dpo(
@@ -104,8 +106,8 @@ def dpo(
     **settings: Any,
 ) -> Result:
     """Preference optimisation on pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
-    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
-    return train("dpo", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("dpo", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def kto(
@@ -120,8 +122,8 @@ def kto(
     **settings: Any,
 ) -> Result:
     """Preference optimisation on judged answers, rows with prompt, completion and label; see `rl` for keywords."""
-    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
-    return train("kto", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("kto", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def online_dpo(
@@ -137,8 +139,8 @@ def online_dpo(
     **settings: Any,
 ) -> Result:
     """Preference optimisation on pairs of the model's own samples; see `rl` for the keywords."""
-    given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
-    return train("online-dpo", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
+    return train("online-dpo", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def distill(
@@ -156,8 +158,9 @@ def distill(
 ) -> Result:
     """On-policy distillation from `teacher`, a checkpoint; see `rl` for the keywords. A reward only measures."""
     named = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
-    given = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
-    return train("distill", recipe, said({**given, "eval": eval, "run": run}) | settings, tokenizer)
+    keywords = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
+    keywords |= {"eval": eval, "run": run}
+    return train("distill", recipe, without_none(keywords) | settings, tokenizer)
 
 
 def pretrain(
@@ -171,12 +174,12 @@ def pretrain(
 ) -> Result:
     """Pretraining on token shards; `stages` are the recipe's tables: {"data": "corpora/web", "tokens": 1e9, …}."""
     listed = [stages] if isinstance(stages, Mapping) else stages
-    given = {"model": model, "stages": listed, "run": run}
-    return train("pretrain", recipe, said(given) | settings, tokenizer)
+    keywords = {"model": model, "stages": listed, "run": run}
+    return train("pretrain", recipe, without_none(keywords) | settings, tokenizer)
 
 
-def said(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Keywords with names of their own, of which None says nothing; of any other key it unsets it."""
+def without_none(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The named keywords that were set. Only of keys in `settings` does None mean something: it unsets the key."""
     return {key: value for key, value in keywords.items() if value is not None}
 
 
@@ -189,8 +192,8 @@ def resume(
 ) -> Result:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer.
 
-    Functions that a script had given as rewards are given again. They are known by their source, and one that has
-    changed is refused, unless `changed_reward` accepts it.
+    Pass reward functions of a script again. They are known by their source, and one that has changed is refused,
+    unless `changed_reward` accepts it.
     """
     folder = folder_of(run, "run")
     callbacks = take_callbacks(settings)
@@ -207,8 +210,9 @@ def resume(
         )
         recipe = relocate(recipe, folder)
     follow_if_started(recipe)
-    with calling(callbacks):
-        run_stage(recipe, resume=True, **({"changed_reward": True} if changed_reward else {}))
+    options = {"changed_reward": True} if changed_reward else {}
+    with calling(callbacks), explaining_limits(recipe):
+        stage_function(recipe.stage)(recipe, resume=True, **options)
     return Result(folder)
 
 
@@ -223,15 +227,15 @@ def to_overrides(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]
 
 
 def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> Result:
-    """Make the recipe, write what was given as objects, look at all of it, and run it."""
-    given, name = read_source(source)
-    if given.setdefault("stage", stage) != stage:
-        function = str(given["stage"]).replace("-", "_")
-        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{function}")
+    """Make the recipe, write objects into files, check all of it, and run it."""
+    table, name = read_source(source)
+    if table.setdefault("stage", stage) != stage:
+        function = str(table["stage"]).replace("-", "_")
+        raise RecipeError(f"{name} is a recipe for {table['stage']}; call foresail.{function}")
     callbacks = take_callbacks(settings)
     settings = {key.replace("__", "."): value for key, value in settings.items()}
-    choose_run(given, settings, stage)
-    files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])
+    choose_run(table, settings, stage)
+    files = GivenFiles(Path(table["run"]["root"]) / table["run"]["name"])
     if "model" in settings or tokenizer is not None:
         settings["model"] = files.add_model(settings.get("model", {}), tokenizer)
     for key in ("data", "eval"):
@@ -239,10 +243,10 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
             settings[key] = name_sources(settings[key], key, files)
     if "reward" in settings:
         settings["reward"] = name_rewards(settings["reward"])
-    recipe = finish_recipe(given, settings, name)
+    recipe = finish_recipe(table, settings, name)
     files.write()
-    with calling(callbacks):
-        launch(recipe)
+    with calling(callbacks), explaining_limits(recipe):
+        prepare(recipe)()
     return Result(recipe.run.folder)
 
 
@@ -257,32 +261,36 @@ def take_callbacks(settings: dict[str, Any]) -> Callbacks:
     return Callbacks(**taken)
 
 
-def launch(recipe: Stage) -> Any:
-    """Look at all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error.
+def prepare(recipe: Stage) -> Callable[[], Any]:
+    """Check all the recipe needs; what is returned runs it. Warnings go to stderr; what cannot run is one error.
+
+        with explaining_limits(recipe):
+            outcome = prepare(recipe)()
 
     A rank that torchrun has started follows the first one, which does all this.
     """
     follow_if_started(recipe)
     recipe = with_local_models(recipe)
-    found, read = check_cluster(preflight(recipe)), dict[str, Any]()
-    if not found.refusals:
-        found, seen = inspect_data(found, largest=LOOKED_AT)
-        read = {} if seen.reader is None else {"reader": seen.reader}
-    for warning in found.warnings:
+    checked, options = check_cluster(preflight(recipe)), dict[str, Any]()
+    if not checked.refusals:
+        checked, inspection = inspect_data(checked, largest=LARGEST_FILE)
+        options = {} if inspection.reader is None else {"reader": inspection.reader}
+    for warning in checked.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    if found.refusals:
-        raise RecipeError("\n".join(found.refusals))
-    return run_stage(recipe, **read)
+    if checked.refusals:
+        raise RecipeError("\n".join(checked.refusals))
+    return partial(stage_function(recipe.stage), recipe, **options)
 
 
-def run_stage(recipe: Stage, **options: Any) -> Any:
-    """Train, or go on; where memory or open files end, the error names what to change."""
+@contextmanager
+def explaining_limits(recipe: Stage) -> Iterator[None]:
+    """Around a run: if memory or open files run out, the error names the key or the limit to change."""
     with explaining_files(recipe), explaining_memory(recipe):
-        return stage_function(recipe.stage)(recipe, **options)
+        yield
 
 
 def follow_if_started(recipe: Stage) -> None:
-    """By torchrun, as another rank than the first: then this does not return."""
+    """A process that torchrun started as another rank than the first follows it here and does not return."""
     place = torchrun_place()
     if place is not None and place.rank > 0:
         from foresail.train.ranks.launch import follow_torchrun
@@ -290,12 +298,12 @@ def follow_if_started(recipe: Stage) -> None:
         follow_torchrun(recipe.run)
 
 
-def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:
-    """The [run] with its root and name, taken out of the settings; without a name, the first that is free."""
+def choose_run(recipe: dict[str, Any], settings: dict[str, Any], stage: str) -> None:
+    """Move the run's root and name from the settings into the recipe; without a name, the first free one."""
     run = settings.pop("run", {})
     if not isinstance(run, str | Mapping):
         raise RecipeError(f'run is a {type(run).__name__}; give a name, or a table like {{"name": "first"}}')
-    table = {**given.get("run", {}), **({"name": run} if isinstance(run, str) else run)}
+    table = {**recipe.get("run", {}), **({"name": run} if isinstance(run, str) else run)}
     for key in [key for key in settings if key.startswith("run.")]:
         table[key.removeprefix("run.")] = settings.pop(key)
     usual = recipe_type(stage).model_fields["run"].default
@@ -305,11 +313,11 @@ def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> N
         while has_begun(Path(table["root"]) / table["name"]):
             number += 1
             table["name"] = f"{usual.name}-{number}"
-    given["run"] = plain(table)
+    recipe["run"] = plain(table)
 
 
 def name_sources(data: Any, key: str, files: GivenFiles) -> Any:
-    """The recipe's words for data: of rows the file they will be in; tables may hold rows in their `source`."""
+    """The recipe's [data]: rows become the name of the file they will be in, also as a table's `source`."""
     if isinstance(data, Mapping):
         return name_source(data, key, files)
     if isinstance(data, list) and data and all(map(is_table, data)):
@@ -325,7 +333,7 @@ def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[s
 
 
 def is_table(data: Any) -> bool:
-    """Whether it is a table of the recipe rather than a row of problems: {"source": …, "suffix": …}."""
+    """Whether it is a table of the recipe, like {"source": …, "suffix": …}, rather than a row of problems."""
     tables = (HeldOut, ProblemSource, Conversations)
     known = {name for table in tables for name in table.model_fields}
     rows_in_it = isinstance(data, Mapping) and not isinstance(data.get("source", ""), str | Path)

@@ -1,4 +1,4 @@
-"""A look at the conversations of an SFT recipe: rows, turns, and their lengths as the model will see them."""
+"""Inspects the conversations of an SFT recipe: rows, turns, and their lengths as the model will see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foresail.records import TrainSequence
 def look_at_chats(
     recipe: Sft, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
-    """At every source once; what of it is too long, the stage with the least room says."""
+    """Every source once; what is too long is judged by the stage with the shortest max_length."""
     for key, source in recipe.logs():
         if not may_open(source.source, largest):
             continue
@@ -56,10 +56,10 @@ def describe(key: str, source: Chatlog, sequences: Sequence[TrainSequence]) -> s
 def look_at_rest(
     key: str, source: Chatlog, sequences: Sequence[TrainSequence], reader: Reader, limit: LengthLimit
 ) -> Iterator[Finding]:
-    """What is split, held out or has no loss, where the source asks for it or its rows do."""
+    """Conversations that are split, held out or have no loss."""
     some, every = any(map(limit.fits, sequences)), all(map(limit.fits, sequences))
     if not every and (source.too_long == "error" or (source.too_long == "drop" and not some)):
-        return  # that is told already
+        return  # `look_at_lengths` has said so
     try:
         chats = mix_conversations([source], reader, limit.tokens)
     except ValueError as error:
@@ -72,7 +72,7 @@ def look_at_rest(
 
 
 def look_at_columns(recipe: Sft, largest: int | None) -> Iterator[Finding]:
-    """Those by which a stage takes the best of an earlier one."""
+    """The columns by which a stage takes the best rows of an earlier one."""
     for number in range(len(recipe.phases)):
         again = recipe.resampled(number)
         if again is None or again[0].by_loss:
@@ -87,7 +87,7 @@ def look_at_columns(recipe: Sft, largest: int | None) -> Iterator[Finding]:
 
 
 def set_length(tokens: int, *, max_context: int | None) -> str:
-    """What to set for a conversation of so many tokens, as far as the model's context goes."""
+    """What to set so that a conversation of so many tokens fits, within the model's context."""
     if max_context is None or tokens <= max_context:
         return f"set max_length = {tokens}"
     return f"use a model with a longer context than {max_context} tokens"

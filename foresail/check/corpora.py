@@ -1,4 +1,4 @@
-"""A look at what pretraining draws from: documents as long as stages ask for, and questions that can be put."""
+"""Inspects what pretraining draws from: documents long enough for the stages, and questions that can be asked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def look_at_lengths(recipe: Pretrain) -> Iterator[Finding]:
     try:
         corpora = {corpus.source: Corpus(corpus.source) for _, corpus in recipe.corpora()}
     except (CorpusError, OSError):
-        return  # the preflight tells of it
+        return  # the preflight refuses it
     for number, (place, _) in enumerate(named("stages", recipe.stages)):
         try:
             stage_sources(recipe, corpora, number)
@@ -34,11 +34,11 @@ def look_at_lengths(recipe: Pretrain) -> Iterator[Finding]:
 
 
 def look_at_questions(recipe: Pretrain, tokenizer: Tokenizer, context: int) -> Iterator[Finding]:
-    if (asked := recipe.long_context) is None:
+    if (settings := recipe.long_context) is None:
         return
     from foresail.evaluation.long_context import check_questions  # with torch: only where it is needed
 
     try:
-        check_questions(tokenizer, asked, context=context, seed=recipe.run.seed)
+        check_questions(tokenizer, settings, context=context, seed=recipe.run.seed)
     except (OSError, ValueError) as error:
         yield refusal(str(error))

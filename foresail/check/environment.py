@@ -1,6 +1,6 @@
-"""A look at the environment of an agent: opened as a run opens it, it says how prompts tell of its tools.
+"""Inspects the environment of an agent: opens it as a run does, and says how prompts describe its tools.
 
-Of a program: whether the data has the columns that it is shown, and whether they hold the answer.
+For a program: whether the data has the columns that it is shown, and whether they hold the answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from foresail.records import Problem
 
 
 def look_at_environment(recipe: RolloutStage, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
-    """A reader of prompts as the run has them, and what was found. A program brings its own tools, and what
-    the preflight refuses is not told again.
+    """A reader of prompts as the run has them, and the findings. A program brings its own tools; what the
+    preflight refuses is not repeated.
     """
     settings = recipe.environment
     if settings is None or settings.program is not None or any(settings.refusals()):
@@ -27,19 +27,19 @@ def look_at_environment(recipe: RolloutStage, reader: Reader | None) -> tuple[Re
         with open_factory(settings) as factory:
             if reader is None:
                 return None, []
-            told = factory.reader(reader.tokenizer)
+            with_tools = factory.reader(reader.tokenizer)
             if not factory.tools:
-                return told, []
-            return told, [note(f"environment: {describe(factory, told, reader)}")]
+                return with_tools, []
+            return with_tools, [note(f"environment: {describe(factory, with_tools, reader)}")]
     except (OSError, ValueError, ImportError) as error:
         return reader, [refusal(str(error))]
 
 
-def describe(factory: EnvironmentFactory, told: Reader, plain: Reader) -> str:
+def describe(factory: EnvironmentFactory, with_tools: Reader, without: Reader) -> str:
     """describe(…) -> "tools search, calculator; the system prompt tells of them"."""
-    if told.instructions:
+    if with_tools.instructions:
         how = "the system prompt tells of them"
-    elif not told.encodes_alike(plain):
+    elif not with_tools.encodes_alike(without):
         how = "the chat template is told of them"
     else:
         how = "prompts do not tell of them (environment.instructions = false)"
@@ -55,19 +55,19 @@ def look_at_columns(
         if not any(map(is_there, shown)):
             there = ", ".join(sorted({name for problem in problems for name in problem.extra}))
             yield refusal(f"environment.columns: {key} has no column {column}; it has {there or 'no others'}")
-        told = sum(
+        num_revealing = sum(
             bool(problem.answer) and holds(columns, problem.answer)
             for problem, columns in zip(problems, shown, strict=True)
         )
-        if 2 * told > len(problems):
+        if 2 * num_revealing > len(problems):
             yield warning(
-                f"environment.columns shows programs {column}, which holds the answer in {told} of {len(problems)} "
-                f"problems of {key}; remove it"
+                f"environment.columns shows programs {column}, which holds the answer in {num_revealing} of "
+                f"{len(problems)} problems of {key}; remove it"
             )
 
 
 def is_there(value: object) -> bool:
-    """Whether anything of a named column is shown: False for {"extra_info": {}} and what it comes to."""
+    """Whether a column holds any value: False for None, {"extra_info": {}} and lists of such."""
     if isinstance(value, dict):
         return any(map(is_there, value.values()))
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a look finds: a sentence, and how much it matters; and where it does not look."""
+"""A finding of an inspection: a sentence, and how much it matters; and which sources are inspected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def note(text: str) -> Finding:
 
 
 def may_open(source: str, largest: int | None) -> bool:
-    """Not where the preflight has found it wanting, nor a file of more than so many bytes."""
+    """False where the preflight refuses the source, and for a file of more than `largest` bytes."""
     if any(check_source("", source)):
         return False
     file = Path(source)

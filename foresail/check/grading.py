@@ -1,7 +1,7 @@
-r"""A look at the reward: three gold answers of a source must be right, and three wrong ones must not be.
+r"""Tries the reward: three gold answers of a source must be right, and three wrong ones must not be.
 
-The grader sees what a model might write: `\boxed{42}`, the answer alone, a problem's program. A function of one's
-own may want another form, or pay for something else than rightness: of it only failures are refused.
+The grader sees what a model might write: `\boxed{42}`, the answer alone, a problem's program. A user's function may
+expect another form, or reward something else than right answers: only its failures are refused.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def program_forms(problem: Problem) -> list[str]:
     """The programs that come with a problem, fenced; HumanEval's goes on where its prompt ends."""
     programs = []
     for key in PROGRAM_KEYS:
-        found = reach(problem.extra, key)
-        text = found[0] if isinstance(found, list) and found else found
+        value = reach(problem.extra, key)
+        text = value[0] if isinstance(value, list) and value else value
         if isinstance(text, str) and text.strip():
             programs.append(text if "```" in text else f"```python\n{text}\n```")
             if key == "canonical_solution" and problem.prompt:
@@ -55,7 +55,7 @@ def program_forms(problem: Problem) -> list[str]:
 
 
 def any_form(problem: Problem) -> list[str]:
-    """For functions of one's own: the usual ways to state an answer."""
+    """For a user's functions: the usual ways to state an answer."""
     answer = problem.answer
     stated = [
         boxed(answer),
@@ -135,7 +135,7 @@ def look_at_grading(
 def refuse_broken(
     grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer
 ) -> None:
-    """Before an evaluation: a function of one's own that fails on answers made up for it would fail on all."""
+    """Before an evaluation: a user's function that fails on made-up answers would fail on all."""
     if not settings.functions or settings.asks_model or settings.asks_environment:
         return
     some = [with_prompt_ids(problem, tokenizer) for problem in spread(problems)]
@@ -151,9 +151,9 @@ def first_failure(
     wrong_of: Callable[[Problem], str],
     tokenizer: Tokenizer | None,
 ) -> str | None:
-    """Of a right and a wrong answer a problem, as a group of two where functions want groups.
+    """Grade a right and a wrong answer to each problem, as a group of two for functions of groups.
 
-    One problem after the other: a function that hangs costs its time limit once.
+    One problem at a time, so that a function that hangs costs its time limit once.
     """
     for problem in problems:
         responses = [gold_of(problem)[0], wrong_of(problem)]
@@ -161,8 +161,8 @@ def first_failure(
             responses, grade_all(grading, problem, responses, tokenizer), strict=True
         ):
             if verdict.status in BROKEN:
-                told = f"{verdict.status}: {one_line(verdict.detail)[:300]}"
-                return f"the answer {response!r} to {problem.id}: {told}"
+                reason = f"{verdict.status}: {one_line(verdict.detail)[:300]}"
+                return f"the answer {response!r} to {problem.id}: {reason}"
     return None
 
 
@@ -185,7 +185,7 @@ def grade_all(
 
 
 def with_prompt_ids(problem: Problem, tokenizer: Tokenizer | None) -> Problem:
-    """Functions of one's own get token ids, as in a run."""
+    """A user's functions get token ids, as in a run."""
     ids = [0] if tokenizer is None else tokenizer.encode_prompt(problem.prompt)
     return replace(problem, extra={**problem.extra, "prompt_ids": ids})
 
@@ -206,10 +206,10 @@ def built_in_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterato
     ungradable = first_wrong(trials, lambda verdict: verdict.status in (*BROKEN, "ungradable"))
     right = first_wrong(trials, is_right)
     if failed:
-        told = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
+        summary = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
         advice = "mend the answers, or set another grader; `foresail data check-answers` looks at all of them"
         yield (refusal if len(failed) == len(tried) else warning)(
-            f"{key}: {told}: {say(failed[0].problem, failed[0].gold[0])}; {advice}"
+            f"{key}: {summary}: {say(failed[0].problem, failed[0].gold[0])}; {advice}"
         )
     elif ungradable:
         yield (refusal if len(ungradable) == len(trials) else warning)(
@@ -227,9 +227,9 @@ def built_in_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterato
 def first_wrong(
     trials: Sequence[Trial], is_meant: Callable[[Verdict], bool]
 ) -> list[tuple[Problem, Verdict]]:
-    """Of each problem the first wrong answer with such a verdict, if there is one."""
-    found = [(trial.problem, next(filter(is_meant, trial.wrong), None)) for trial in trials]
-    return [(problem, verdict) for problem, verdict in found if verdict is not None]
+    """For each problem the first wrong answer whose verdict is meant, if there is one."""
+    first_by_problem = [(trial.problem, next(filter(is_meant, trial.wrong), None)) for trial in trials]
+    return [(problem, verdict) for problem, verdict in first_by_problem if verdict is not None]
 
 
 def say(problem: Problem, verdict: Verdict) -> str:

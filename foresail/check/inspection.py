@@ -37,9 +37,9 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "kto": look_at_answers,
     "reward-model": look_at_pairs,
 }
-# Whose data are token shards: the run is handed no reader, since there is nothing to read again.
+# Stages whose data are token shards, which the run itself opens again.
 SHARDS: dict[str, Callable[..., Iterator[Finding]]] = {"pretrain": look_at_corpora}
-# Whose prompts tell of more than the data does.
+# Stages whose prompts hold more than the data: the tools of an environment.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
     "rl": look_at_environment,
     "distill": look_at_environment,
@@ -49,7 +49,7 @@ PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What was found: why it cannot run, what may go wrong, and what was seen; and what was read, for the run."""
+    """Why the recipe cannot run, what may go wrong, what the data hold; and the reader with what was read."""
 
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -60,31 +60,31 @@ class Inspection:
 def inspect_sources(
     recipe: Stage, *, max_context: int | None = None, largest: int | None = None
 ) -> Inspection:
-    """At all sources, or at those of at most so many bytes. What the preflight refuses is not told again."""
+    """Inspect all sources, or those of at most `largest` bytes. What the preflight refuses is not repeated."""
     tokenizer, findings = open_tokenizer(recipe)
     kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
     reader = Reader(tokenizer) if tokenizer is not None and recipe.stage in LOOKS else None
     if recipe.stage in PROMPTS:
-        reader, told = PROMPTS[recipe.stage](recipe, reader)
-        findings = [*findings, *told]
+        reader, about_prompts = PROMPTS[recipe.stage](recipe, reader)
+        findings = [*findings, *about_prompts]
     if recipe.stage in SHARDS:
         findings = [*findings, *SHARDS[recipe.stage](recipe, tokenizer, max_context=max_context)]
-    found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
+    findings = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
     return Inspection(
-        refusals=tuple(finding.text for finding in found if finding.kind == "refusal"),
-        warnings=tuple(finding.text for finding in found if finding.kind == "warning"),
-        notes=tuple(finding.text for finding in found if finding.kind == "note"),
+        refusals=tuple(finding.text for finding in findings if finding.kind == "refusal"),
+        warnings=tuple(finding.text for finding in findings if finding.kind == "warning"),
+        notes=tuple(finding.text for finding in findings if finding.kind == "note"),
         reader=reader,
     )
 
 
-def inspect_data(found: Preflight, largest: int | None = None) -> tuple[Preflight, Inspection]:
-    """The preflight with what is found in the data, the tokenizer and the reward; and the look itself."""
-    seen = inspect_sources(
-        found.recipe, max_context=found.shape.max_context if found.shape else None, largest=largest
-    )
-    refusals, warnings = (*found.refusals, *seen.refusals), (*found.warnings, *seen.warnings)
-    return replace(found, refusals=refusals, warnings=warnings), seen
+def inspect_data(preflight: Preflight, largest: int | None = None) -> tuple[Preflight, Inspection]:
+    """The preflight with what data, tokenizer and reward add to it; and the inspection itself."""
+    max_context = preflight.shape.max_context if preflight.shape else None
+    inspection = inspect_sources(preflight.recipe, max_context=max_context, largest=largest)
+    refusals = (*preflight.refusals, *inspection.refusals)
+    warnings = (*preflight.warnings, *inspection.warnings)
+    return replace(preflight, refusals=refusals, warnings=warnings), inspection
 
 
 def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
@@ -104,5 +104,5 @@ def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
 
 
 def nothing(*_: Any, **__: Any) -> Iterator[Finding]:
-    """For stages that bring no look of their own."""
+    """For stages without an inspection of their own."""
     yield from ()

@@ -1,4 +1,4 @@
-"""A look at a recipe's preferences, pairs or answers judged alone: rows, labels, lengths as the model sees them."""
+"""Inspects a recipe's preferences, pairs or answers judged alone: rows, labels, lengths as the model sees them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def look_at_sources(
     max_context: int | None,
     largest: int | None,
 ) -> Iterator[tuple[Finding, tuple[str, EncodedPreferences[Any] | None]]]:
-    """What was found, with the key of the source and what it holds; without a tokenizer rows are read, no more."""
+    """Each finding, with the key of the source and its entries; without a tokenizer rows are only read."""
     room_for = partial(set_length, max_context=max_context)
     for key, source in chain(named("data", recipe.data), named("eval", recipe.eval)):
         if not may_open(source.source, largest):

@@ -1,4 +1,4 @@
-"""A look at the problems of an RL recipe: rows, prompts as the model will see them, and what a grader says."""
+"""Inspects the problems of an RL recipe: rows, prompts as the model will see them, and what a grader says."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def look_at_hint(
 
 
 def look_at_budget(recipe: RolloutStage, reader: Reader) -> Iterator[Finding]:
-    """What closes thinking, in tokens, and whether prompts ever lead to any."""
+    """Whether the text that ends thinking leaves room for an answer, and whether prompts lead to thinking."""
     budget, end = recipe.sampling.thinking_budget, recipe.sampling.thinking_end
     if budget is None or reader.tokenizer.chat is None:
         return
@@ -101,7 +101,7 @@ def describe(key: str, source: Problems, entries: Sequence[PromptedProblem]) -> 
 
 
 def set_lengths(prompt: int, *, recipe: RolloutStage, max_context: int | None) -> str:
-    """What to set for a prompt of so many tokens, as far as the model's context goes."""
+    """What to set so that a prompt of so many tokens fits, within the model's context."""
     answer = recipe.max_length - recipe.max_prompt_tokens
     if max_context is None or prompt + answer <= max_context:
         return f"set max_prompt_tokens = {prompt}"
@@ -111,7 +111,7 @@ def set_lengths(prompt: int, *, recipe: RolloutStage, max_context: int | None) -
 
 
 def look_at_mixture(sources: Sequence[Sequence[PromptedProblem]], recipe: RolloutStage) -> Iterator[Finding]:
-    """All sources together: ids that tell problems apart, and enough for a step."""
+    """All sources together: unique ids, and enough problems for a step."""
     entries = [entry for source in tell_apart(sources) for entry in source]
     for check in (lambda: check_ids(entries), lambda: check_supply(entries, recipe)):
         try:

@@ -1,4 +1,4 @@
-"""A look at a teacher beside the problems: its ids must mean what the student's mean."""
+"""Inspects a teacher beside the problems: its ids must mean what the student's mean."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def look_at_taught_problems(
 
 
 def look_at_teacher(settings: Teacher, reader: Reader | None) -> Iterator[Finding]:
-    """What the preflight refuses, a folder that is not there say, is not told again."""
+    """What the preflight refuses, such as a missing folder, is not repeated."""
     if reader is None or not Path(settings.path).is_dir():
         return
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
     Data,
@@ -108,7 +108,7 @@ def grade_difficulty(
     sampling = Sampling(
         temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
     )
-    with telling("the same command goes on with what is left"):
+    with explaining_interrupt("the same command goes on with what is left"):
         graded = grade_all(
             checkpoint,
             problems,
@@ -158,8 +158,8 @@ def sample_solutions(
     sampling = Sampling(
         temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
     )
-    with telling("the same command goes on with what is left"):
-        found = sample_all(
+    with explaining_interrupt("the same command goes on with what is left"):
+        solutions = sample_all(
             checkpoint,
             problems,
             sampling,
@@ -170,7 +170,7 @@ def sample_solutions(
             seed=seed,
             device=device,
         )
-    print(*describe_solutions(found), sep="\n")
+    print(*describe_solutions(solutions), sep="\n")
     print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
 
 
@@ -204,7 +204,10 @@ def tokenize_texts(
     from foresail.data.corpus.documents import TextForm, passed_over
     from foresail.data.corpus.tokenize import tokenize
 
-    with telling("the same command goes on with what is left"), Progress(transient=True) as progress:
+    with (
+        explaining_interrupt("the same command goes on with what is left"),
+        Progress(transient=True) as progress,
+    ):
         bar = progress.add_task("tokenizing")
         made = tokenize(
             sources,
@@ -286,7 +289,7 @@ def make_long_context(
     plan = DocumentPlan(
         lengths=to_range("make-long-context", "lengths", lengths), kinds=kinds_of(kinds), seed=seed
     )
-    with telling("nothing of it is kept"):
+    with explaining_interrupt("nothing of it is kept"):
         write_documents(
             out, plan, tokenizer=tokenizer, count=count, filler=filler, workers=workers or os.cpu_count() or 1
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
     Device,
@@ -60,14 +60,14 @@ def eval_reward(
     scorer = find_checkpoint(checkpoint)
     folder = output or default_output("eval-reward", scorer, pairs or data or "")
     make_folder(folder)
-    found: dict[str, Any] = {"reward_model": str(scorer), "seed": seed}
+    summary: dict[str, Any] = {"reward_model": str(scorer), "seed": seed}
     of_pairs = of_samples = None
-    with telling("nothing of it is kept"):
+    with explaining_interrupt("nothing of it is kept"):
         if pairs is not None:
             source = HeldOutPreferences(source=pairs, limit=limit, too_long="drop")
             scored = score_leads(scorer, source, device=device)
             of_pairs = pair_figures(scored.leads)
-            found["pairs"] = {"data": pairs, **asdict(of_pairs), "left_out": dict(scored.left_out)}
+            summary["pairs"] = {"data": pairs, **asdict(of_pairs), "left_out": dict(scored.left_out)}
             print(
                 *describe_pairs(of_pairs.accuracy, of_pairs.interval, of_pairs.ece, of_pairs.count), sep="\n"
             )
@@ -91,7 +91,7 @@ def eval_reward(
             )
             of_samples = best_of_figures(candidates, seed=seed)
             unjudged = sum(problem.unjudged for problem in candidates)
-            found["best_of"] = {
+            summary["best_of"] = {
                 "policy": str(target.checkpoint),
                 "data": data,
                 "unjudged": unjudged,
@@ -102,7 +102,7 @@ def eval_reward(
             print(*describe_best_of(of_samples), sep="\n")
             if unjudged:
                 print(f"  left out: {unjudged:,} samples that the grader or the reward model could not judge")
-    write_text(folder / "figures.json", json.dumps(found, indent=2) + "\n")
+    write_text(folder / "figures.json", json.dumps(summary, indent=2) + "\n")
     print(try_to_save(folder / "reward_model.png", best_of=of_samples, pairs=of_pairs))
     print(f"figures: {folder}/figures.json")
 

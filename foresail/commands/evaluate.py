@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
     Device,
@@ -64,10 +64,8 @@ def evaluate(
     """
     from rich.console import Console
 
-    from foresail.agents.build import open_episodes
-    from foresail.check.grading import refuse_broken
+    from foresail.api.evaluate import open_evaluator
     from foresail.evaluation.checkpoint import default_output
-    from foresail.evaluation.evaluator import Evaluator
     from foresail.evaluation.results import figures_table
     from foresail.evaluation.target import find_target, in_modes
 
@@ -81,22 +79,12 @@ def evaluate(
     def folder_for(source: str) -> Path:
         return output or default_output("eval", target.checkpoint, source)
 
-    rewards = [
-        target.reward(problems, grader) for problems, _ in measured
-    ]  # refused before the model is loaded
+    # made before the model is loaded, as a wrong grader is refused here
+    rewards = [target.reward(problems, grader) for problems, _ in measured]
     settings = target.sampling(asked)
     with (
-        telling("nothing of it is kept"),
-        open_episodes(target.environment) as episodes,
-        Evaluator(
-            target.checkpoint,
-            max_new_tokens=settings.max_new_tokens,
-            device=device,
-            template_options=target.template_options,
-            episodes=episodes,
-            prompt_tokens=target.prompt_tokens,
-            try_grading=refuse_broken,
-        ) as evaluator,
+        explaining_interrupt("nothing of it is kept"),
+        open_evaluator(target, settings, device=device) as evaluator,
     ):
         for (problems, mode), reward in zip(measured, rewards, strict=True):
             base = folder_for(problems.source)

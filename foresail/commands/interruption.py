@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 @contextmanager
-def telling(what_now: str, *, begun: Path | None = None) -> Iterator[None]:
-    """What to do next, to somebody who interrupts what happens inside; not before the file `begun` is there."""
+def explaining_interrupt(advice: str, *, started: Path | None = None) -> Iterator[None]:
+    """What to do next, to somebody who interrupts what happens inside; only once the file `started` is there."""
     try:
         yield
     except KeyboardInterrupt:
-        known = begun is None or begun.exists()
-        print(f"\nstopped at once; {what_now if known else 'nothing had begun'}", file=sys.stderr)
+        begun = started is None or started.exists()
+        print(f"\nstopped at once; {advice if begun else 'nothing had begun'}", file=sys.stderr)
         raise

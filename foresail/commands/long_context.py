@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.commands.interruption import telling
+from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Device, Seed
 
 
@@ -61,12 +61,12 @@ def long_context(
     )
     target = find_target(checkpoint)
     folder = output or default_output("long-context", target.checkpoint, "long-context")
-    with telling("nothing of it is kept"):
+    with explaining_interrupt("nothing of it is kept"):
         model, tokenizer = open_checkpoint(target.checkpoint, device=device, max_length=max(settings.lengths))
         make_folder(folder)
         answers = ask(model, tokenizer, settings, seed=seed, chat=chat, max_new_tokens=max_new_tokens)
-    told = {"checkpoint": str(target.checkpoint), "seed": seed, "settings": settings.model_dump()}
-    write_results(folder, answers, told)
+    recorded = {"checkpoint": str(target.checkpoint), "seed": seed, "settings": settings.model_dump()}
+    write_results(folder, answers, recorded)
     Console().print(show_answers(answers))
     save_figure(plot_answers(answers, title=str(checkpoint)), folder / PICTURE)
     print(f"answers, figures and {PICTURE}: {folder}")

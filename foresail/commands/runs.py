@@ -54,16 +54,16 @@ def runs(
     from foresail.runlog.comparison import draw_comparison, metric_table, recipe_table
     from foresail.runlog.run_list import describe_run, find_all, list_table
 
-    given = folders or [Path("runs")]
-    found = [run for folder in given for run in find_all(folder)]
-    if not found:
-        raise ValueError(f"{', '.join(map(str, given))}: no run is there; a run has a recipe.toml")
+    places = folders or [Path("runs")]
+    found_runs = [run for folder in places for run in find_all(folder)]
+    if not found_runs:
+        raise ValueError(f"{', '.join(map(str, places))}: no run is there; a run has a recipe.toml")
     # piped, a table keeps its columns instead of folding them at 80 characters
     console = Console(width=None if sys.stdout.isatty() else 200)
-    if len(given) == 1 and not metric and picture is None:
-        console.print(list_table([describe_run(run) for run in found], given[0]))
+    if len(places) == 1 and not metric and picture is None:
+        console.print(list_table([describe_run(run) for run in found_runs], places[0]))
         return
-    console.print(recipe_table(found), "", metric_table(found, metric or []))
+    console.print(recipe_table(found_runs), "", metric_table(found_runs, metric or []))
     if picture is not None:
-        draw_comparison(found, metric or [], picture)
+        draw_comparison(found_runs, metric or [], picture)
         print(f"picture: {picture}")

@@ -115,10 +115,10 @@ def get(name: str, root: Path, folder: Path | None = None) -> list[Fetched]:
         near = get_close_matches(name, KNOWN, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ValueError(f"unknown data set {name!r}; {hint}known are {', '.join(KNOWN)}")
-    found = [get_split(name, KNOWN[name], split, root, folder) for split in KNOWN[name].splits]
-    if all(fetched.missing for fetched in found):
-        raise NoSuchSplit(found[0].missing)
-    return found
+    splits = [get_split(name, KNOWN[name], split, root, folder) for split in KNOWN[name].splits]
+    if all(fetched.missing for fetched in splits):
+        raise NoSuchSplit(splits[0].missing)
+    return splits
 
 
 def get_split(name: str, known: KnownData, split: str, root: Path, folder: Path | None) -> Fetched:
@@ -160,13 +160,13 @@ def read_hub(name: str, known: KnownData, split: str) -> Iterator[Row]:
             f"{name} is fetched by the library datasets: pip install 'foresail[data]'; {from_folder}"
         ) from error
     try:
-        found = load_dataset(known.hub, known.config, split=known.splits[split])
+        rows = load_dataset(known.hub, known.config, split=known.splits[split])
     except Exception as error:  # of a dozen kinds, from no network to a server's mood
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise OSError(
             f"{known.hub} could not be fetched ({said}); is there a network? Try again, {from_folder}"
         ) from error
-    return (Row(place=f"{known.hub}, {split} {number}", columns=row) for number, row in enumerate(found))
+    return (Row(place=f"{known.hub}, {split} {number}", columns=row) for number, row in enumerate(rows))
 
 
 def read_folder(known: KnownData, split: str, folder: Path) -> Iterator[Row]:
@@ -176,8 +176,8 @@ def read_folder(known: KnownData, split: str, folder: Path) -> Iterator[Row]:
     if known.config is not None and (folder / known.config).is_dir():  # as the Hub lays it out
         folder = folder / known.config
     files = sorted(file for file in folder.rglob("*") if file.name.endswith(SUFFIXES))
-    wanted = known.splits[split]
-    named = [file for file in files if wanted in file.stem.lower()]
+    word = known.splits[split]
+    named = [file for file in files if word in file.stem.lower()]
     if named:
         for file in named:
             yield from read_rows(file)
@@ -187,6 +187,6 @@ def read_folder(known: KnownData, split: str, folder: Path) -> Iterator[Row]:
     else:
         there = ", ".join(file.name for file in files[:5]) or "no data files"
         raise NoSuchSplit(
-            f"{folder} has no file of the split {wanted} (a name with {wanted!r} that ends in "
+            f"{folder} has no file of the split {word} (a name with {word!r} that ends in "
             f"{', '.join(SUFFIXES)}); it has {there}"
         )

@@ -50,9 +50,9 @@ class LengthLimit:
         fitting = [entry for entry in entries if self.fits(entry)]
         if len(fitting) == len(entries) or (fitting and too_long == "drop"):
             return fitting
-        most = max(len(entry.ids) for entry in entries)
+        longest = max(len(entry.ids) for entry in entries)
         or_drop = ', or leave them out: data.too_long = "drop"' if fitting else ""
         raise ValueError(
-            f"{source}: {self.describe(entries)}; raise {self.key} to {most} if the model's context allows it"
+            f"{source}: {self.describe(entries)}; raise {self.key} to {longest} if the model's context allows it"
             + or_drop
         )

@@ -74,10 +74,10 @@ def plan_batches(
     """What `pack` puts into each batch; `pack_batch` makes one of it."""
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
-    kept = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
-    bundles = [single_bundle(sequences, number) for number in kept]
+    learnt = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
+    bundles = [single_bundle(sequences, number) for number in learnt]
     if share_from is not None:
-        shared = list(share_prompts(sequences, kept, max_tokens))
+        shared = list(share_prompts(sequences, learnt, max_tokens))
         if num_tokens(shared) <= (1 - share_from) * num_tokens(bundles):
             bundles = shared
     batches: list[list[Bundle]] = []
@@ -99,10 +99,12 @@ def single_bundle(sequences: Sequence[TrainSequence], number: int) -> Bundle:
     return Bundle(members=(number,), shared=0, tokens=length, longest=length)
 
 
-def share_prompts(sequences: Sequence[TrainSequence], kept: list[int], max_tokens: int) -> Iterator[Bundle]:
+def share_prompts(
+    sequences: Sequence[TrainSequence], indices: list[int], max_tokens: int
+) -> Iterator[Bundle]:
     """Those with equal tokens before their first loss, as many together as fit."""
     by_prompt: dict[tuple[int, ...], list[int]] = {}
-    for number in kept:
+    for number in indices:
         sequence = sequences[number]
         by_prompt.setdefault(tuple(sequence.ids[: sequence.loss_mask.index(1)]), []).append(number)
     for prompt, numbers in by_prompt.items():
@@ -255,5 +257,5 @@ def fill_gaps(values: list[Any]) -> np.ndarray:
     """fill_gaps([None, [3, 5]]) -> [[-1, -1], [3, 5]]: what no engine has said, of prompts say, is -1."""
     known = np.asarray(next((value for value in values if value is not None), 0))
     gap = np.full_like(known, -1)
-    found = np.stack([gap if value is None else value for value in values])
-    return found if found.dtype != np.float64 else found.astype(np.float32)
+    filled = np.stack([gap if value is None else value for value in values])
+    return filled if filled.dtype != np.float64 else filled.astype(np.float32)

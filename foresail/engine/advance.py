@@ -1,8 +1,8 @@
-"""From the tokens drawn at every entry to what each row keeps of them.
+"""From the tokens sampled at every entry to what each row keeps of them.
 
-A row keeps the token drawn at its first entry. If that is the token drafted next, the one drawn there stands
+A row keeps the token sampled at its first entry. If that is the token drafted next, the one sampled there stands
 as well, and so on: since the noise is keyed by position, these are the very tokens that plain decoding would
-have drawn.
+have sampled.
 
 Legend: E entries, R rows, N tokens kept, K MTP layers.
 """
@@ -20,10 +20,10 @@ GOES_ON, STOPPED, AT_LIMIT, BROKEN = range(4)  # how a row stands after a step
 
 
 @dataclass(frozen=True)
-class DrawnTokens:
-    """What one step drew. At a row's first entry: how many of its tokens stand, and how the row stands.
+class SampledTokens:
+    """What one step sampled. At a row's first entry: how many of its tokens stand, and how the row stands.
 
-    `ahead_RK`, where MTP layers were asked: what they think that each row draws next.
+    `ahead_RK`, where MTP layers were asked: what they think that each row samples next.
     """
 
     tokens_E: np.ndarray
@@ -33,11 +33,11 @@ class DrawnTokens:
     ahead_RK: np.ndarray | None = None
 
     @staticmethod
-    def of(block_4E: np.ndarray) -> DrawnTokens:
+    def of(block_4E: np.ndarray) -> SampledTokens:
         """From the device's int32 block, which holds the log-probabilities' bits; below, what MTP layers said."""
         tokens_E, bits_E, counts_E, ends_E = block_4E[:4]
         ahead_RK = block_4E[4:].T if len(block_4E) > 4 else None
-        return DrawnTokens(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
+        return SampledTokens(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
 
     def places(self, firsts_R: np.ndarray) -> np.ndarray:
         """Where these rows' kept tokens stand, one row after the other."""
@@ -46,11 +46,11 @@ class DrawnTokens:
         return np.repeat(firsts_R, counts_R) + within_N
 
 
-def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> DrawnTokens:
+def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> SampledTokens:
     """Which tokens stand, and which rows end with them; the table is only read."""
-    ends_E = judge(table, entries.slots_E, tokens_E, logprobs_E, drawn_E=1 + entries.offsets_E)
+    ends_E = judge(table, entries.slots_E, tokens_E, logprobs_E, sampled_E=1 + entries.offsets_E)
     if not entries.offsets_E.any():
-        return DrawnTokens(tokens_E, logprobs_E, np.ones_like(tokens_E), ends_E)
+        return SampledTokens(tokens_E, logprobs_E, np.ones_like(tokens_E), ends_E)
     stands_E = entries.offsets_E == 0
     firsts_R = np.flatnonzero(stands_E)
     stands_E[1:] |= (entries.drafts_E[1:] == tokens_E[:-1]) & (ends_E[:-1] == GOES_ON)
@@ -58,16 +58,16 @@ def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np
     failed_E = np.where(stands_E, len(entries), entries.offsets_E)
     sizes_R = np.diff(firsts_R, append=len(entries))
     counts_R = np.minimum(sizes_R, np.minimum.reduceat(failed_E, firsts_R))
-    kept = DrawnTokens(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
-    kept.counts_E[firsts_R], kept.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
-    return kept
+    accepted = SampledTokens(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
+    accepted.counts_E[firsts_R], accepted.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
+    return accepted
 
 
 def judge(
-    table: Table, slots_E: np.ndarray, tokens_E: np.ndarray, logprobs_E: np.ndarray, drawn_E: np.ndarray
+    table: Table, slots_E: np.ndarray, tokens_E: np.ndarray, logprobs_E: np.ndarray, sampled_E: np.ndarray
 ) -> np.ndarray:
-    """How its row would stand after each token, the `drawn_E`-th of this step."""
-    ends_E = np.where(drawn_E >= table.left_S[slots_E], AT_LIMIT, GOES_ON)
+    """How its row would stand after each token, the `sampled_E`-th of this step."""
+    ends_E = np.where(sampled_E >= table.left_S[slots_E], AT_LIMIT, GOES_ON)
     ends_E[(table.stops_SX[slots_E] == tokens_E[:, None]).any(1)] = STOPPED
     ends_E[np.isnan(logprobs_E)] = BROKEN
     return ends_E

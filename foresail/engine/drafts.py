@@ -1,4 +1,4 @@
-"""Drafted tokens: what rows may draw next, guessed elsewhere and checked by a decode step.
+"""Drafted tokens: what rows may sample next, guessed elsewhere and checked by a decode step.
 
 Legend: R rows with a draft, K places of a draft, S slots.
 """
@@ -19,7 +19,7 @@ UNREAD = -1  # in a draft's place: what MTP layers said last of the row, which s
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """The tokens that one row may draw next: Draft(tokens=(5, 9, 2))."""
+    """The tokens that one row may sample next: Draft(tokens=(5, 9, 2))."""
 
     tokens: tuple[int, ...]
 
@@ -50,7 +50,7 @@ class Drafts:
 
     @staticmethod
     def unread(slots_R: np.ndarray, size: int) -> Drafts:
-        """What MTP layers think that these rows draw, so many tokens of each, whatever it is."""
+        """What MTP layers think that these rows sample, so many tokens of each, whatever it is."""
         return Drafts(
             slots_R=slots_R,
             sizes_R=np.full(len(slots_R), size, dtype=np.int64),

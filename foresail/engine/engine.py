@@ -1,7 +1,7 @@
 """The rollout engine: token ids in; ids, log-probabilities and policy versions out.
 
 It runs the trainer's own model on a paged KV cache with continuous batching. A context is filled into the
-cache up to its last token, in chunks that requests with equal prompts share; every token is then drawn by a
+cache up to its last token, in chunks that requests with equal prompts share; every token is then sampled by a
 decode step, which takes the last token of each running row and whatever was drafted after it. When pages run
 out the youngest row is preempted, its keys and values saved on the host; since the noise is keyed by position,
 that changes no token. Knows neither text nor rewards.
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from foresail.engine.admission import Admission
-from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, DrawnTokens
+from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, SampledTokens
 from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts, OwnDrafts
 from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, count_pages
@@ -39,12 +39,12 @@ from foresail.records import Finish, RunStopped
 
 
 class NotANumber(RunStopped):
-    """The model gave NaN, from which no token can be drawn."""
+    """The model gave NaN, from which no token can be sampled."""
 
 
 @dataclass(frozen=True)
 class PendingStep:
-    """A decode step that was launched: its rows, their first entries, and how to read what they drew.
+    """A decode step that was launched: its rows, their first entries, and how to read what they sampled.
 
     The table counts the token of a plain step when it is launched, those of a step with drafts when it is read.
     """
@@ -53,7 +53,7 @@ class PendingStep:
     reuses_R: np.ndarray
     firsts_R: np.ndarray
     longest_draft: int
-    read: Callable[[], DrawnTokens]
+    read: Callable[[], SampledTokens]
 
 
 class Engine:
@@ -74,7 +74,7 @@ class Engine:
         vocabulary: Sequence[bytes] = (),
     ) -> None:
         """`vocabulary` has the bytes of every token, for requests with stop strings. With `replay_routing`
-        completions have the experts of all tokens in their `side`, but for the last one, which was only drawn.
+        completions have the experts of all tokens in their `side`, but for the last one, which was only sampled.
         `mtp`: the model's MTP layers follow every step, so that they can draft.
         """
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
@@ -139,8 +139,8 @@ class Engine:
             row.chunk_tokens = chunk_tokens
             self._queue(row)
             return
-        drawn = int(self.table.drawn_S[row.slot])
-        row.chunk_tokens = None if chunk_tokens is None else drawn + chunk_tokens
+        sampled = int(self.table.sampled_S[row.slot])
+        row.chunk_tokens = None if chunk_tokens is None else sampled + chunk_tokens
         if self._closing(row):
             self.slots.free(row)
             self.rows.move(row, "parked")
@@ -165,7 +165,7 @@ class Engine:
                 self.cancel(request_id)
 
     def cancel(self, request_id: str) -> Completion | None:
-        """Stop a request; what it drew so far comes back. None if it is not here (any more)."""
+        """Stop a request; what it sampled so far comes back. None if it is not here (any more)."""
         row = self.rows.find(request_id)
         return None if row is None else self._remove(row).complete("cancelled")
 
@@ -191,10 +191,21 @@ class Engine:
         return row
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
-        """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
+        """Prompt and response of a running request as far as sampled: what a draft for it must continue."""
         self.read_pending()
         row = self.rows.find(request_id, "running", "resting")
-        return None if row is None else (*row.context, *self.table.drawn(row.slot)[0])
+        return None if row is None else (*row.context, *self.table.sampled(row.slot)[0])
+
+    def sampled(self, request_id: str, first: int = 0) -> tuple[list[int], list[float]]:
+        """Tokens of a request's response from the `first` on, as far as steps are read, and log-probabilities."""
+        row = self.rows.find(request_id)
+        if row is None:
+            return [], []
+        ids, logprobs = row.context[len(row.request.prompt) + first :], row.logprobs[first:]
+        if row.slot == NO_SLOT:
+            return [*ids], [*logprobs]
+        new_ids, new_logprobs = self.table.sampled(row.slot, max(0, first - len(row.logprobs)))
+        return [*ids, *new_ids], [*logprobs, *new_logprobs]
 
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
@@ -236,13 +247,13 @@ class Engine:
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
-    def ask_for_drafts(self, wanted: bool = True) -> None:
+    def ask_for_drafts(self, enabled: bool = True) -> None:
         """Whether MTP layers say, with every step from now on, what they think comes next; see `mtp_drafts`."""
-        assert self.own_drafts is not None or not wanted, "an engine without MTP layers"
-        self.runner.propose = wanted
+        assert self.own_drafts is not None or not enabled, "an engine without MTP layers"
+        self.runner.propose = enabled
 
     def mtp_drafts(self) -> Drafts:
-        """What MTP layers think that rows draw in the next step; none for rows they were not asked about."""
+        """What MTP layers think that rows sample in the next step; none for rows they were not asked about."""
         assert self.own_drafts is not None, "an engine without MTP layers"
         self.read_pending()
         return self.own_drafts.of(self.slots.numbers(), self.table)
@@ -254,9 +265,9 @@ class Engine:
 
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
-        """Admit what fits, draw at least one token for every running row, return what ended.
+        """Admit what fits, sample at least one token for every running row, return what ended.
 
-        Drafts change no token, only how many a step draws. The device may be one step ahead of what is returned.
+        Drafts change no token, only how many a step samples. The device may be one step ahead of what is returned.
         """
         if drafts is not None and not drafts.is_unread:
             self.read_pending()  # they continue what is known
@@ -275,10 +286,10 @@ class Engine:
         ended, self.ended = self.ended, []
         return ended
 
-    # One decode step, from launch to reading what it drew.
+    # One decode step, from launch to reading what it sampled.
 
     def _usable(self, drafts: Drafts) -> Drafts | None:
-        """Cut to what each row may still draw; none where their pages would drive out a row."""
+        """Cut to what each row may still sample; none where their pages would drive out a row."""
         drafts = drafts.cut(self.table.left_S[drafts.slots_R] - 1)
         if not drafts.sizes_R.any():
             return None
@@ -288,16 +299,16 @@ class Engine:
         """Give every running row pages for the tokens it is about to cache; the youngest makes way for others."""
         while not self.slots.add_pages(drafts, self._unread_tokens()):
             if self.pending:
-                self.read_pending()  # some may end, and what they drew must be known before one is preempted
+                self.read_pending()  # some may end, and what they sampled must be known before one is preempted
             else:
                 self.slots.make_room()
 
     def _unread_tokens(self) -> int:
-        """How many tokens, at most, a row has drawn in steps with drafts that are not read."""
+        """How many tokens, at most, a row has sampled in steps with drafts that are not read."""
         return sum(step.longest_draft + 1 for step in self.pending if step.longest_draft)
 
     def _launch(self, drafts: Drafts | None) -> bool:
-        """Start a step for all rows that may draw another token; whether there were any."""
+        """Start a step for all rows that may sample another token; whether there were any."""
         slots_R = self.slots.numbers()
         slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to be read
         if not len(slots_R):
@@ -320,35 +331,35 @@ class Engine:
             self.pending.clear()  # of rows that are gone
 
     def _read(self, step: PendingStep) -> None:
-        drawn = step.read()
-        # else the row ended a step before, or had drawn all it may
-        here_R = (self.table.reuses_S[step.slots_R] == step.reuses_R) & (drawn.counts_E[step.firsts_R] > 0)
+        sampled = step.read()
+        # else the row ended a step before, or had sampled all it may
+        here_R = (self.table.reuses_S[step.slots_R] == step.reuses_R) & (sampled.counts_E[step.firsts_R] > 0)
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
-        ahead_RK = None if drawn.ahead_RK is None else drawn.ahead_RK[: len(here_R)][here_R]
-        self.table.stop_states_S[slots_R], drawn = self.stop_strings.cut(
-            self.table.stop_states_S[slots_R], drawn, firsts_R
+        ahead_RK = None if sampled.ahead_RK is None else sampled.ahead_RK[: len(here_R)][here_R]
+        self.table.stop_states_S[slots_R], sampled = self.stop_strings.cut(
+            self.table.stop_states_S[slots_R], sampled, firsts_R
         )
-        counts_R = drawn.counts_E[firsts_R].astype(np.int64)
-        places_N = drawn.places(firsts_R)
-        self.table.record(slots_R, counts_R, drawn.tokens_E[places_N], drawn.logprobs_E[places_N])
+        counts_R = sampled.counts_E[firsts_R].astype(np.int64)
+        places_N = sampled.places(firsts_R)
+        self.table.record(slots_R, counts_R, sampled.tokens_E[places_N], sampled.logprobs_E[places_N])
         if step.longest_draft:
             self.table.move(slots_R, counts_R)
         if self.own_drafts is not None and ahead_RK is not None:
             self.own_drafts.note(slots_R, ahead_RK, self.table)
-        ends_R = drawn.ends_E[firsts_R]
+        ends_R = sampled.ends_E[firsts_R]
         if (ends_R == BROKEN).any():
             self._stop_at_nan(slots_R[ends_R == BROKEN])
         for place in np.flatnonzero(ends_R != GOES_ON):
             self._finish(self.slots[int(slots_R[place])], stopped=ends_R[place] == STOPPED)
 
     def _finish(self, row: EngineRow, *, stopped: bool) -> None:
-        """Of a row that met no stop id or string and has not drawn all it may, only a chunk has ended."""
-        drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
-        if not stopped and row.limit(int(self.table.drawn_S[row.slot])) > 0:
+        """Of a row that met no stop id or string and has not sampled all it may, only a chunk has ended."""
+        sampled = len(row.sampled) + int(self.table.sampled_S[row.slot])
+        if not stopped and row.limit(int(self.table.sampled_S[row.slot])) > 0:
             self._pass_budget(row)
-        elif not stopped and drawn < row.request.sampling.max_new_tokens:
+        elif not stopped and sampled < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
             self.ended.append(self.slots.so_far(row).complete("chunk"))
         else:
@@ -359,11 +370,11 @@ class Engine:
     # The budget of thinking tokens.
 
     def _closing(self, row: EngineRow) -> tuple[int, ...]:
-        """What is to be put behind a row's tokens, before it may draw another one."""
+        """What is to be put behind a row's tokens, before it may sample another one."""
         if row.request.sampling.thinking_budget is None:
             return ()
-        drawn = self.table.drawn(row.slot)[0] if row.slot != NO_SLOT else []
-        return closing_due(row.request, (*row.context, *drawn), self.stop_strings.vocabulary)
+        sampled = self.table.sampled(row.slot)[0] if row.slot != NO_SLOT else []
+        return closing_due(row.request, (*row.context, *sampled), self.stop_strings.vocabulary)
 
     def _pass_budget(self, row: EngineRow) -> None:
         """A running row has reached it: its thinking is closed, or it goes on in its slot."""

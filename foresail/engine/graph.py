@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.engine.advance import DrawnTokens
+from foresail.engine.advance import SampledTokens
 from foresail.engine.entries import NUM_COLUMNS, Entries, plain_entries
 from foresail.engine.packs import NUM_LINES
 
@@ -51,7 +51,7 @@ class Graph:
         self.uploaded = torch.cuda.Event()
         self.shown: Plan | None = None
         self.cuda = torch.cuda.CUDAGraph()
-        self.drawn_4E: Tensor
+        self.sampled_4E: Tensor
 
     def capture(self, step: Callable[[], Tensor], memory: tuple[int, int], stream: torch.cuda.Stream) -> None:
         """Run once on scratch rows, so that all kernels are loaded, and once more while being captured."""
@@ -61,7 +61,7 @@ class Graph:
             stream.synchronize()
             # other threads, such as a reward model's, go on meanwhile
             self.cuda.capture_begin(memory, capture_error_mode="thread_local")  # type: ignore[arg-type]
-            self.drawn_4E = step()
+            self.sampled_4E = step()
             self.cuda.capture_end()
         torch.cuda.current_stream().wait_stream(stream)
 
@@ -82,22 +82,22 @@ class Graph:
 
 
 class Readback:
-    """What a step drew, on its way to the host."""
+    """What a step sampled, on its way to the host."""
 
     def __init__(self) -> None:
         self.host = torch.empty(0, dtype=torch.int32)
         self.arrived = torch.cuda.Event()
 
-    def begin(self, drawn_4E: Tensor) -> None:
-        if self.host.numel() < drawn_4E.numel():
-            self.host = torch.empty(drawn_4E.numel(), dtype=torch.int32, pin_memory=True)
-        self.block_4E = self.host[: drawn_4E.numel()].view_as(drawn_4E)
-        self.block_4E.copy_(drawn_4E, non_blocking=True)
+    def begin(self, sampled_4E: Tensor) -> None:
+        if self.host.numel() < sampled_4E.numel():
+            self.host = torch.empty(sampled_4E.numel(), dtype=torch.int32, pin_memory=True)
+        self.block_4E = self.host[: sampled_4E.numel()].view_as(sampled_4E)
+        self.block_4E.copy_(sampled_4E, non_blocking=True)
         self.arrived.record()
 
-    def end(self, count: int) -> DrawnTokens:
+    def end(self, count: int) -> SampledTokens:
         self.arrived.synchronize()
-        return DrawnTokens.of(self.block_4E.numpy()[:, :count])
+        return SampledTokens.of(self.block_4E.numpy()[:, :count])
 
 
 def bucket_of(count: int) -> int:
@@ -108,9 +108,9 @@ def bucket_of(count: int) -> int:
     return -(-count // step) * step
 
 
-def buckets(most: int) -> list[int]:
-    """All sizes up to the one that holds `most`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
+def buckets(largest: int) -> list[int]:
+    """All sizes up to the one that holds `largest`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
     sizes = [bucket_of(1)]
-    while sizes[-1] < most:
+    while sizes[-1] < largest:
         sizes.append(bucket_of(sizes[-1] + 1))
     return sizes

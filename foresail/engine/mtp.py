@@ -5,8 +5,8 @@ that stand are known up to one behind the last place, so layer 1 is exact there 
 layer 2 takes that prediction for the token, and so on: as many drafted tokens as layers. Keys made with drafted
 tokens are made again at the next step, when the true ones are known: streams of a row's last places are kept.
 
-A drafted token is drawn as the token itself will be, with the noise of its own position: where layer and decoder
-think alike, so do their draws, at any temperature.
+A drafted token is sampled as the token itself will be, with the noise of its own position: where layer and decoder
+think alike, so do their samples, at any temperature.
 
 On CUDA `mtp_cuda.py` does the same, with sizes that are known beforehand.
 
@@ -29,12 +29,12 @@ from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import logits
 
 AttendPlaces = Callable[[Tensor, Tensor], Any]  # a CachedAttend, of slots and positions
-Draw = Callable[[Tensor, Tensor, Tensor], Tensor]  # of logits, slots, and positions before the tokens
+Sampler = Callable[[Tensor, Tensor, Tensor], Tensor]  # of logits, slots, and positions before the tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What a decode step leaves: the stream at every entry, the token drawn there, and how many of a row stand."""
+    """What a decode step leaves: the stream and the token at every entry, and how many of a row stand."""
 
     stream_ED: Tensor
     tokens_E: Tensor
@@ -81,7 +81,7 @@ class MtpDrafter(MtpState):
         entries: Entries,
         done: Verified,
         attend_places: AttendPlaces,
-        draw: Draw,
+        sample: Sampler,
         *,
         propose: bool,
     ) -> Tensor:
@@ -100,7 +100,7 @@ class MtpDrafter(MtpState):
             if propose:
                 before_R = rows.positions_R + rows.counts_R + number
                 logits_RV = heads.read(normed_WD[last_R], logits)
-                drafts_RK[:, number] = draw(logits_RV, rows.slots_R, before_R)
+                drafts_RK[:, number] = sample(logits_RV, rows.slots_R, before_R)
         self._keep(rows, done, drafts_RK)
         if propose:
             self.ahead_SK[rows.slots_R] = drafts_RK
@@ -126,15 +126,15 @@ class MtpDrafter(MtpState):
     def _token_at(
         self, rows: DraftRows, done: Verified, drafts_RK: Tensor, rows_W: Tensor, steps_W: Tensor
     ) -> Tensor:
-        """The token so many places behind a row's last one before the step: kept, drawn, or drafted behind that."""
+        """The token so many places behind a row's last one before the step: saved, sampled, or drafted."""
         counts_W, firsts_W = rows.counts_R[rows_W], rows.firsts_R[rows_W]
-        drawn_W = done.tokens_E[(firsts_W + steps_W - 1).clamp(0, len(done.tokens_E) - 1)]
+        sampled_W = done.tokens_E[(firsts_W + steps_W - 1).clamp(0, len(done.tokens_E) - 1)]
         drafted_W = drafts_RK[rows_W, (steps_W - counts_W - 1).clamp(0, self.layers - 1)]
-        found_W = torch.where(steps_W > counts_W, drafted_W, drawn_W)
+        tokens_W = torch.where(steps_W > counts_W, drafted_W, sampled_W)
         if not self.kept:
-            return found_W
+            return tokens_W
         kept_W = self.next_SJ[rows.slots_R[rows_W], (self.kept + steps_W - 1).clamp(0, self.kept - 1)]
-        return torch.where(steps_W <= 0, kept_W, found_W)
+        return torch.where(steps_W <= 0, kept_W, tokens_W)
 
     def _keep(self, rows: DraftRows, done: Verified, drafts_RK: Tensor) -> None:
         """The last places of every row, for the next step."""

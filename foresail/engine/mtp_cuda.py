@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foresail.engine.entries import Entries
 from foresail.engine.kernels.mtp import DraftLayout, join_inputs, keep, lay_out
-from foresail.engine.mtp import Draw, MtpState, Verified
+from foresail.engine.mtp import MtpState, Sampler, Verified
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import logits
 
@@ -31,7 +31,7 @@ class CudaMtpDrafter(MtpState):
         entries: Entries,
         done: Verified,
         attend_places: Callable[[DraftLayout], Any],
-        draw: Draw,
+        sample: Sampler,
         *,
         num_rows: int,
         propose: bool,
@@ -67,7 +67,7 @@ class CudaMtpDrafter(MtpState):
             stream_WD = layer.go_on(both_W2D, cos_Wd, sin_Wd, attend, fill)
             if propose:
                 logits_RV = heads.read(layer.norm(stream_WD[layout.last_R]), logits)
-                drafts_RK[:, number] = draw(logits_RV, layout.slots_R, layout.before_KR[number])
+                drafts_RK[:, number] = sample(logits_RV, layout.slots_R, layout.before_KR[number])
         keep(layout, done.stream_ED, done.tokens_E, self.stream_SJD, self.next_SJ, self.known_S)
         if propose:
             self.ahead_SK[layout.slots_R] = drafts_RK

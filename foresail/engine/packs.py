@@ -15,10 +15,10 @@ from foresail.engine.table import Table
 NUM_LINES = 3
 
 
-def plan_packs(table: Table, block: np.ndarray, most: int, page_size: int) -> np.ndarray:
+def plan_packs(table: Table, block: np.ndarray, max_entries: int, page_size: int) -> np.ndarray:
     """Three int32 lines: the packs' first entries, their sizes, and per entry how many tokens its pack shares.
 
-    Packs come first on their two lines, zeros follow. A pack has two to `most` entries.
+    Packs come first on their two lines, zeros follow. A pack has two to `max_entries` entries.
     """
     slots_E = block[0]
     lines = np.zeros((NUM_LINES, len(slots_E)), dtype=np.int32)
@@ -30,7 +30,7 @@ def plan_packs(table: Table, block: np.ndarray, most: int, page_size: int) -> np
     first_E = np.concatenate(([True], keys_E[1:] != keys_E[:-1])) | (shared_E == 0)
     runs_R = np.flatnonzero(first_E)
     within_E = np.arange(len(slots_E)) - np.repeat(runs_R, np.diff([*runs_R, len(slots_E)]))
-    starts = np.flatnonzero(within_E % most == 0)
+    starts = np.flatnonzero(within_E % max_entries == 0)
     sizes = np.diff([*starts, len(slots_E)])
     packed = sizes > 1
     lines[0, : packed.sum()], lines[1, : packed.sum()] = starts[packed], sizes[packed]

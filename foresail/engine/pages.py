@@ -65,13 +65,19 @@ class PagePool:
 
     def find(self, names: Sequence[Name]) -> list[int]:
         """The pages of as many leading names as are known."""
-        found = []
+        pages = []
         for name in names:
             page = self._named.get(name)
             if page is None:
                 break
-            found.append(page)
-        return found
+            pages.append(page)
+        return pages
+
+    def forget_names(self, pages: Iterable[int]) -> None:
+        """These pages, which have owners, will not hold what their names say."""
+        for page in pages:
+            if (name := self._names.pop(page, None)) is not None:
+                del self._named[name]
 
     def forget(self) -> None:
         """All names are void: the weights that filled the pages are gone."""

@@ -7,8 +7,8 @@ of its pages and not computed again.
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
+from itertools import count, takewhile
 
 from foresail.engine.drafts import MAX_DRAFT
 from foresail.engine.pages import PagePool, count_pages, page_names
@@ -19,7 +19,7 @@ from foresail.engine.prefill import PrefillChunk
 class Prefix:
     """Its tokens and pages, how much of it is computed, and how many rows hold pages of it and wait.
 
-    It is `ready` when all of it is computed, and all of those before it, whose pages it may count on.
+    It is `ready` when it is filled to its `goal`, and so are all before it, whose pages it may count on.
     """
 
     number: int
@@ -29,15 +29,20 @@ class Prefix:
     next_token: int | None = None  # behind it, in the row that came first
     num_rows: int = 0
     ready: bool = False
+    goal: int = field(init=False)  # all tokens; fewer, where only others want the first pages
+
+    def __post_init__(self) -> None:
+        self.goal = len(self.tokens)
 
     def is_full(self) -> bool:
-        return self.filled == len(self.tokens)
+        return self.filled >= self.goal
 
 
 class Prefixes:
     """Later prefixes may count on the pages of earlier ones, so they are filled in order.
 
-    One that is filled stays while any row in the queue wants it.
+    One stays while any row in the queue wants it. Of one that was given up before it was filled, the pages stay on
+    which later ones count.
     """
 
     def __init__(self, pool: PagePool, page_size: int) -> None:
@@ -53,7 +58,7 @@ class Prefixes:
     @property
     def num_missing(self) -> int:
         """Tokens to compute."""
-        return sum(len(prefix.tokens) - prefix.filled for prefix in self.unfilled)
+        return sum(max(0, prefix.goal - prefix.filled) for prefix in self.unfilled)
 
     def want(self, tokens: tuple[int, ...]) -> None:
         """A row has queued up that will run from this prefix."""
@@ -64,8 +69,11 @@ class Prefixes:
         self.wanted[tokens] -= 1
         if not self.wanted[tokens]:
             del self.wanted[tokens]
-            if tokens in self.by_tokens:
-                self._drop_if_done(self.by_tokens[tokens])
+            prefix = self.by_tokens.pop(tokens, None)
+            if prefix is not None and prefix.ready:
+                self.pool.release(prefix.pages)
+            elif prefix is not None:
+                self._trim()
 
     def pages_needed(self, tokens: tuple[int, ...]) -> int:
         """At most so many free pages are taken by joining; one is for the half-filled last page."""
@@ -104,7 +112,7 @@ class Prefixes:
         """The next tokens to compute, at most so many; from here on they count as filled."""
         chunks = []
         for prefix in self.unfilled:
-            tokens = prefix.tokens[prefix.filled : prefix.filled + budget]
+            tokens = prefix.tokens[prefix.filled : min(prefix.filled + budget, prefix.goal)]
             if tokens:
                 start = prefix.filled
                 prefix.filled += len(tokens)
@@ -120,7 +128,8 @@ class Prefixes:
         while self.unfilled and self.unfilled[0].is_full():
             prefix = self.unfilled.popleft()
             prefix.ready = True
-            self._drop_if_done(prefix)  # where all who wanted it were cancelled
+            if self.by_tokens.get(prefix.tokens) is not prefix:  # given up, and filled for others
+                self.pool.release(prefix.pages)
         return chunks
 
     def release_unused(self) -> bool:
@@ -132,16 +141,27 @@ class Prefixes:
 
     def clear(self) -> None:
         """Forget all, who wants what as well."""
-        for prefix in self.by_tokens.values():
+        for prefix in dict.fromkeys([*self.by_tokens.values(), *self.unfilled]):
             self.pool.release(prefix.pages)
         self.by_tokens.clear()
         self.unfilled.clear()
         self.wanted.clear()
 
-    def _drop_if_done(self, prefix: Prefix) -> None:
-        """A prefix that is filled and that nobody wants gives its pages back.
-
-        One that is not yet filled stays until it is: others may count on its pages by their names.
-        """
-        if prefix.ready and prefix.tokens not in self.wanted:
-            self.pool.release(self.by_tokens.pop(prefix.tokens).pages)
+    def _trim(self) -> None:
+        """Free what was given up, but for the pages on which later prefixes count."""
+        shared: set[int] = set()  # pages of later prefixes
+        remaining: deque[Prefix] = deque()
+        for prefix in reversed(self.unfilled):
+            if self.by_tokens.get(prefix.tokens) is not prefix:
+                num_shared = sum(1 for _ in takewhile(shared.__contains__, prefix.pages))
+                prefix.goal = num_shared * self.page_size
+                unshared = prefix.pages[0 if prefix.is_full() else num_shared :]
+                # Nobody may count on pages that will never be filled.
+                self.pool.forget_names(prefix.pages[max(num_shared, prefix.filled // self.page_size) :])
+                self.pool.release(unshared)
+                if prefix.is_full():
+                    continue
+                del prefix.pages[num_shared:]
+            shared.update(prefix.pages)
+            remaining.appendleft(prefix)
+        self.unfilled = remaining

@@ -17,7 +17,7 @@ MAX_STOPS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One response to draw. Requests with equal prompts share the prompt's work and pages."""
+    """One response to sample. Requests with equal prompts share the prompt's work and pages."""
 
     id: str
     prompt: tuple[int, ...]
@@ -78,10 +78,10 @@ class SavedKV:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What was drawn: a stop token, or the one that completes a stop string, is the last of `ids`.
+    """What was sampled: a stop token, or the one that completes a stop string, is the last of `ids`.
 
-    After a chunk there may be more. `forced` are the places in `ids` of tokens that were put in and not drawn, with
-    log-probability 0. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
+    After a chunk there may be more. `forced` are the places in `ids` of tokens that were put in and not sampled,
+    with log-probability 0. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
     """
 
     request: Request

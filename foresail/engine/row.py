@@ -38,9 +38,9 @@ NEXT_STATES: dict[State, tuple[State, ...]] = {
 
 @dataclass(eq=False)
 class EngineRow:
-    """Its tokens so far, what was drawn of them, and the pages it owns; all but the last token are cached there.
+    """Its tokens so far, what was sampled of them, and the pages it owns; all but the last token are cached there.
 
-    What it draws in its slot is in the engine's table until it leaves the slot.
+    What it samples in its slot is in the engine's table until it leaves the slot.
     """
 
     request: Request
@@ -48,7 +48,7 @@ class EngineRow:
     chunk_tokens: int | None = None
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
-    forced: list[int] = field(default_factory=list)  # places of `drawn` that were put in
+    forced: list[int] = field(default_factory=list)  # places of `sampled` that were put in
     experts: list[Any] = field(default_factory=list)  # of its first tokens, where they are recorded
     state: State = "waiting"
     slot: int = NO_SLOT
@@ -80,27 +80,29 @@ class EngineRow:
         """Whether nothing of its prefix need be computed."""
         return self.saved is not None and self.saved.num_tokens == len(self.context) - 1
 
-    def limit(self, drawn: int = 0) -> int:
-        """How many tokens it may draw from here on, having drawn so many in its slot: to the end of its chunk, and
-        to its thinking budget, where it is asked whether it still thinks."""
-        left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context) - drawn
+    def limit(self, sampled: int = 0) -> int:
+        """How many tokens it may sample from here on, having sampled so many in its slot.
+
+        To the end of its chunk, and to its thinking budget, where it is asked whether it still thinks.
+        """
+        left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context) - sampled
         if self.chunk_tokens is not None:
-            left = min(left, self.chunk_tokens - drawn)
+            left = min(left, self.chunk_tokens - sampled)
         budget = self.request.sampling.thinking_budget
-        to_budget = 0 if budget is None else budget - len(self.said) - drawn
+        to_budget = 0 if budget is None else budget - len(self.said) - sampled
         return min(left, to_budget) if to_budget > 0 else left
 
     @property
-    def drawn(self) -> list[int]:
+    def sampled(self) -> list[int]:
         return list(self.context[len(self.request.prompt) :])
 
     @property
     def said(self) -> tuple[int, ...]:
-        """In which a stop string may have begun: what it has drawn, and what it drew as an earlier request."""
+        """In which a stop string may have begun: what it has sampled, and what it sampled as an earlier request."""
         return self.context[len(self.request.prompt) - self.request.begun :]
 
-    def draw(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
-        """Take over what was drawn in a slot."""
+    def extend(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
+        """Take over what was sampled in a slot."""
         self.context += tuple(tokens)
         self.logprobs = [*self.logprobs, *logprobs]
         self.versions = [*self.versions, *[policy_version] * len(tokens)]
@@ -108,14 +110,14 @@ class EngineRow:
             self.chunk_tokens -= len(tokens)
 
     def put_in(self, tokens: Sequence[int], policy_version: int) -> None:
-        """As if it had drawn these."""
+        """As if it had sampled these."""
         first = len(self.context) - len(self.request.prompt)
-        self.draw([*tokens], [0.0] * len(tokens), policy_version)
+        self.extend([*tokens], [0.0] * len(tokens), policy_version)
         self.forced = [*self.forced, *range(first, first + len(tokens))]
 
     @property
     def side(self) -> Mapping[str, list[Any]]:
-        """Of all its tokens: nothing is known of the last one, which was drawn and not computed."""
+        """Of all its tokens: nothing is known of the last one, which was sampled and not computed."""
         if not self.experts:
             return {}
         return {CHOSEN_EXPERTS: [*self.experts, *[None] * (len(self.context) - len(self.experts))]}
@@ -123,7 +125,7 @@ class EngineRow:
     def complete(self, finish: Finish) -> Completion:
         return Completion(
             request=self.request,
-            ids=self.drawn,
+            ids=self.sampled,
             logprobs=self.logprobs,
             versions=self.versions,
             forced=self.forced,
@@ -134,7 +136,7 @@ class EngineRow:
     def park(self, policy_version: int) -> Parked:
         return Parked(
             request=self.request,
-            ids=self.drawn,
+            ids=self.sampled,
             logprobs=self.logprobs,
             versions=self.versions,
             forced=self.forced,

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from foresail.engine.advance import DrawnTokens
+from foresail.engine.advance import SampledTokens
 from foresail.engine.cache import KVCache
 from foresail.engine.prefill import PrefillChunk
 from foresail.engine.runner_cpu import CpuRunner
@@ -37,7 +37,7 @@ class Runner(Protocol):
     def fill(self, chunks: Sequence[PrefillChunk]) -> None:
         """Compute and keep the keys and values of these tokens."""
 
-    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
+    def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
         """Draw a token at every entry and say which of them stand; the outcome can be read later."""
 
     def give_back_memory(self) -> None: ...

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.engine.advance import DrawnTokens, advance
+from foresail.engine.advance import SampledTokens, advance
 from foresail.engine.attention_cpu import ChunkAttention, EntryAttention, PerTokenAttention
 from foresail.engine.cache import KVCache
 from foresail.engine.drafts import UNREAD
@@ -87,7 +87,7 @@ class CpuRunner:
         if self.cache.routes is not None:
             self.cache.routes.forget_last_layer(places_T)
 
-    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
+    def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
         """Draw a token at every entry, and say which of them stand."""
         slots_E, offsets_E, drafts_E = block.astype(np.int64)
         if self.mtp is not None:
@@ -100,21 +100,26 @@ class CpuRunner:
         route, ahead = self.cache.route(attend.places_T), None if self.mtp is None else stream
         with self.products():
             output = self.model(torch.from_numpy(ids_E), positions, attend, logits, route, ahead)
-        tokens_E, logprobs_E = self._draw(output.value, slots_E, positions)
-        drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
+        tokens_E, logprobs_E = self._sample(output.value, slots_E, positions)
+        sampled = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
         if self.mtp is not None:
-            drawn = self._look_ahead(self.mtp, entries, output.ahead, positions, drawn)
-        return lambda: drawn
+            sampled = self._look_ahead(self.mtp, entries, output.ahead, positions, sampled)
+        return lambda: sampled
 
     def _look_ahead(
-        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: DrawnTokens
-    ) -> DrawnTokens:
+        self,
+        mtp: MtpDrafter,
+        entries: Entries,
+        stream_ED: Tensor,
+        positions_E: Tensor,
+        sampled: SampledTokens,
+    ) -> SampledTokens:
         """MTP layers take in what stands, and think of what comes next if they are asked."""
         columns = (entries.slots_E, entries.offsets_E, entries.drafts_E)
         done = Verified(
             stream_ED=stream_ED,
-            tokens_E=torch.from_numpy(drawn.tokens_E),
-            counts_E=torch.from_numpy(drawn.counts_E),
+            tokens_E=torch.from_numpy(sampled.tokens_E),
+            counts_E=torch.from_numpy(sampled.counts_E),
             positions_E=positions_E,
         )
         with self.products():
@@ -122,10 +127,10 @@ class CpuRunner:
                 Entries(*map(torch.from_numpy, columns)),
                 done,
                 lambda slots, positions: self._attend(slots.numpy(), positions.numpy()),
-                lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
+                lambda logits_RV, slots_R, before_R: self._sample(logits_RV, slots_R.numpy(), before_R)[0],
                 propose=self.propose,
             )
-        return replace(drawn, ahead_RK=ahead_RK.numpy()) if self.propose else drawn
+        return replace(sampled, ahead_RK=ahead_RK.numpy()) if self.propose else sampled
 
     def _attend(self, slots_E: np.ndarray, positions_E: np.ndarray) -> EntryAttention | PerTokenAttention:
         width = positions_E.max() // self.page_size + 1
@@ -139,7 +144,7 @@ class CpuRunner:
             return PerTokenAttention(self.cache, tables, places_E, contexts_E.tolist())
         return EntryAttention(self.cache, tables, places_E, torch.from_numpy(contexts_E))
 
-    def _draw(self, logits_EV: Tensor, slots_E: np.ndarray, positions_E: Tensor) -> tuple[Tensor, Tensor]:
+    def _sample(self, logits_EV: Tensor, slots_E: np.ndarray, positions_E: Tensor) -> tuple[Tensor, Tensor]:
         table = self.table
         noise_E = uniforms(torch.from_numpy(table.keys_S[slots_E]), positions_E + 1)
         settings = SamplingRows(

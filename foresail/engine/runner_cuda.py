@@ -1,8 +1,8 @@
 """Forward passes on CUDA: decode steps as graphs, one step ahead of the host; prefill as it comes.
 
 A step that the host launches by hand takes longer to launch than to run, so each is captured once per bucket
-of entries and replayed. A graph reads its rows from the device's table, draws, and moves the rows on; the
-host reads what was drawn while the next step runs. Padding entries belong to the table's scratch row.
+of entries and replayed. A graph reads its rows from the device's table, samples, and moves the rows on; the
+host reads what was sampled while the next step runs. Padding entries belong to the table's scratch row.
 
 Legend: E entries, T tokens, C chunks, V vocabulary, D hidden size.
 """
@@ -17,15 +17,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from foresail.engine.advance import DrawnTokens
+from foresail.engine.advance import SampledTokens
 from foresail.engine.cache_cuda import CudaKVCache
 from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
-from foresail.engine.kernels.drawing import draw
 from foresail.engine.kernels.mtp import DraftLayout
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
+from foresail.engine.kernels.sampling import sample_untruncated
 from foresail.engine.mtp import Verified
 from foresail.engine.mtp_cuda import CudaMtpDrafter
 from foresail.engine.noise import uniforms
@@ -122,7 +122,7 @@ class CudaRunner:
 
     # Decoding.
 
-    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
+    def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
         """Launch a step. The readback, when asked for, waits for it to end."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         if not self.graphs:
@@ -132,7 +132,7 @@ class CudaRunner:
         graph.replay(plan)
         readback = self.readbacks.pop(0)
         self.readbacks.append(readback)
-        readback.begin(graph.drawn_4E)
+        readback.begin(graph.sampled_4E)
         return partial(readback.end, block.shape[1])
 
     def _plan(self, block: np.ndarray) -> Plan:
@@ -192,26 +192,26 @@ class CudaRunner:
         cached_attend, route = WriteAndAttend(self.cache, places_E, attend), self.cache.route(places_E)
         ahead = None if self.mtp is None else stream
         output = self.model(ids_E, positions_E, cached_attend, logits, route, ahead)
-        draw_tokens = self._draw_truncated if kind.truncates else self._draw
-        tokens_E, logprobs_E = draw_tokens(output.value, entries.slots_E, positions_E)
+        sample_tokens = self._sample_truncated if kind.truncates else self._sample
+        tokens_E, logprobs_E = sample_tokens(output.value, entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)
-        drawn_4E = advance(*rows, entries, ids_E, tokens_E, logprobs_E)
+        sampled_4E = advance(*rows, entries, ids_E, tokens_E, logprobs_E)
         if self.mtp is None:
-            return drawn_4E
+            return sampled_4E
         ahead_RK = self.mtp.follow(
             entries,
             Verified(
-                stream_ED=output.ahead, tokens_E=tokens_E, counts_E=drawn_4E[2], positions_E=positions_E
+                stream_ED=output.ahead, tokens_E=tokens_E, counts_E=sampled_4E[2], positions_E=positions_E
             ),
             self._attend_places,
-            lambda *read: draw_tokens(*read)[0],
+            lambda *read: sample_tokens(*read)[0],
             num_rows=kind.rows,
             propose=kind.propose,
         )
         if not kind.propose:
-            return drawn_4E
-        ahead_KE = F.pad(ahead_RK.t(), (0, len(entries) - kind.rows)).to(drawn_4E.dtype)
-        return torch.cat((drawn_4E, ahead_KE))
+            return sampled_4E
+        ahead_KE = F.pad(ahead_RK.t(), (0, len(entries) - kind.rows)).to(sampled_4E.dtype)
+        return torch.cat((sampled_4E, ahead_KE))
 
     def _attend_places(self, layout: DraftLayout) -> WriteAndAttend:
         """For MTP layers, which compute a row's places anew or behind its last one."""
@@ -244,13 +244,15 @@ class CudaRunner:
             tiles=torch.stack((numbers_E1[:-1], torch.zeros_like(numbers_E1[:-1]))),
         )
 
-    def _draw(self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor) -> tuple[Tensor, Tensor]:
-        return draw(logits_EV, slots_E, self.table.temperature_S, self.table.keys_S, positions_E)
+    def _sample(self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor) -> tuple[Tensor, Tensor]:
+        return sample_untruncated(
+            logits_EV, slots_E, self.table.temperature_S, self.table.keys_S, positions_E
+        )
 
-    def _draw_truncated(
+    def _sample_truncated(
         self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Top-k, top-p and min-p need the logits sorted; rows without them draw as they do among themselves."""
+        """Top-k, top-p and min-p need the logits sorted; rows without them sample as they do among themselves."""
         table = self.table
         settings = SamplingRows(
             temperature_B=table.temperature_S[slots_E],
@@ -260,7 +262,7 @@ class CudaRunner:
         )
         noise_E = uniforms(table.keys_S[slots_E], positions_E + 1)
         cut = sample(logits_EV, settings, noise_E, truncate=True)
-        plain = self._draw(logits_EV, slots_E, positions_E)
+        plain = self._sample(logits_EV, slots_E, positions_E)
         tokens_E, logprobs_E = (
             torch.where(settings.truncates_B, *pair) for pair in zip(cut, plain, strict=True)
         )

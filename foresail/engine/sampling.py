@@ -1,6 +1,6 @@
 """From logits and one uniform number per row to a token and its log-probability.
 
-The log-probability is that of the distribution the token was drawn from: after temperature, top-k, top-p
+The log-probability is that of the distribution the token was sampled from: after temperature, top-k, top-p
 and min-p. A greedy row (temperature 0) reports the model's own log-probability of its choice.
 
 Legend: B rows, V vocabulary.
@@ -42,12 +42,12 @@ def sample(
         # only those: others would be normalised once more, and change in their last bits
         cut_B1 = (settings.truncates_B & ~greedy_B)[:, None]
         logprobs_BV = torch.where(cut_B1, truncated(logprobs_BV, settings), logprobs_BV)
-    tokens_B = draw(logprobs_BV, uniforms_B)
+    tokens_B = inverse_cdf(logprobs_BV, uniforms_B)
     tokens_B = torch.where(greedy_B, logits_BV.argmax(-1), tokens_B)
     return tokens_B, logprobs_BV.gather(1, tokens_B[:, None]).squeeze(1)
 
 
-def draw(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
+def inverse_cdf(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
     """The token in whose share of [0, 1) the uniform number falls, tokens laid out in vocabulary order."""
     # float64: with 150,000 tokens a float32 sum is off by more than a rare token's whole probability.
     cumulative_BV = logprobs_BV.double().exp().cumsum(-1)

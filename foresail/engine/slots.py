@@ -1,7 +1,7 @@
 """Who has a slot, and which pages: from the moment when a row's prefix is cached until it leaves its slot.
 
 A row in a slot is a line of the table. It owns pages for all tokens it is about to cache; where they run out, the
-youngest row makes way. A row that leaves takes along what it drew, and gives slot and pages back.
+youngest row makes way. A row that leaves takes along what it sampled, and gives slot and pages back.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Slots(Mapping[int, EngineRow]):
             self.rows.move(row, "running")
 
     def renew(self, row: EngineRow) -> None:
-        """Draw on in the same slot, all that was drawn there being read."""
-        drawn = int(self.table.drawn_S[row.slot])
-        self.table.renew(row.slot, row.limit(drawn))
-        if len(row.said) + drawn == row.request.sampling.thinking_budget:  # behind it other strings end it
-            said = (*row.said, *self.table.drawn(row.slot)[0])
+        """Go on in the same slot; all that was sampled there has been read."""
+        sampled = int(self.table.sampled_S[row.slot])
+        self.table.renew(row.slot, row.limit(sampled))
+        if len(row.said) + sampled == row.request.sampling.thinking_budget:  # behind it other strings end it
+            said = (*row.said, *self.table.sampled(row.slot)[0])
             self.table.stop_states_S[row.slot] = stop_state(row.request, said, self.stop_strings)
         self.changed.append(row.slot)
 
@@ -85,7 +85,7 @@ class Slots(Mapping[int, EngineRow]):
             self.runner.update_rows(np.array(self.changed))
             self.changed = []
 
-    # Pages for a step. `unread`: as many tokens a row may have drawn in steps with drafts that are not read.
+    # Pages for a step. `unread`: as many tokens a row may have sampled in steps with drafts that are not read.
 
     def have_pages(self, drafts: Drafts, unread: int) -> bool:
         """Whether `add_pages` need preempt no row; what is only kept for rows in the queue makes way."""
@@ -112,8 +112,8 @@ class Slots(Mapping[int, EngineRow]):
         slots = slots[self.table.left_S[slots] > 0]
         cached = self.table.lengths_S[slots]
         if drafts is not None:
-            most = cached + self.table.left_S[slots] - 1
-            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, most)
+            last = cached + self.table.left_S[slots] - 1
+            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, last)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 
@@ -130,10 +130,10 @@ class Slots(Mapping[int, EngineRow]):
     # Out of a slot.
 
     def free(self, row: EngineRow) -> None:
-        """Take over what the row drew in its slot, and give slot and pages back."""
+        """Take over what the row sampled in its slot, and give slot and pages back."""
         slot = row.slot
         self._note_experts(row)
-        row.draw(*self.table.drawn(slot), int(self.table.versions_S[slot]))
+        row.extend(*self.table.sampled(slot), int(self.table.versions_S[slot]))
         names = page_names(row.prefix_tokens, self.page_size, self.pool.names(row.pages))
         self.pool.remember(row.pages[: len(names)], names)
         self.pool.release(row.pages)
@@ -170,8 +170,8 @@ class Slots(Mapping[int, EngineRow]):
 
         Its keys and values go to the host if they fit there.
         """
-        most = self.pool.num_pages * self.page_size  # as much as the device has
-        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= most
+        max_on_host = self.pool.num_pages * self.page_size  # as much as the device has
+        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= max_on_host
         row.saved = self.save(row) if fits else None
         self.free(row)
         self.admission.queue(row, first=True)
@@ -179,10 +179,10 @@ class Slots(Mapping[int, EngineRow]):
     # What a row has in its slot.
 
     def so_far(self, row: EngineRow) -> EngineRow:
-        """A copy of the row, with what it drew in its slot."""
+        """A copy of the row, with what it sampled in its slot."""
         self._note_experts(row)
         copy = replace(row)
-        copy.draw(*self.table.drawn(row.slot), int(self.table.versions_S[row.slot]))
+        copy.extend(*self.table.sampled(row.slot), int(self.table.versions_S[row.slot]))
         return copy
 
     def save(self, row: EngineRow) -> SavedKV | None:
@@ -196,9 +196,9 @@ class Slots(Mapping[int, EngineRow]):
         computed anew, under other weights perhaps, is not what the token's log-probability came from.
         """
         cache, known = self.runner.cache, len(row.experts)
-        cached = len(row.context) + int(self.table.drawn_S[row.slot]) - 1
+        cached = len(row.context) + int(self.table.sampled_S[row.slot]) - 1
         if cache.routes is not None and known < cached:
             first = known // self.page_size
             pages = row.pages[first : count_pages(cached, self.page_size)]
-            found_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
-            row.experts = [*row.experts, *found_TX[known - first * self.page_size :]]
+            experts_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
+            row.experts = [*row.experts, *experts_TX[known - first * self.page_size :]]

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from foresail.engine.advance import BROKEN, STOPPED, DrawnTokens
+from foresail.engine.advance import BROKEN, STOPPED, SampledTokens
 
 NONE, FOUND = 0, 1  # the state of rows without stop strings, and of those that have met one
 
@@ -44,30 +44,30 @@ class StopStrings:
         """Tokens at the end, before which nothing matters: no string that is not whole yet begins there, nor one
         that is whole and reaches into what could begin another.
         """
-        wanted, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
-        while first > 0 and wanted > 0:  # bytes before the last token
+        num_bytes, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
+        while first > 0 and num_bytes > 0:  # bytes before the last token
             first -= 1
-            wanted -= len(self.vocabulary[said[first]])
+            num_bytes -= len(self.vocabulary[said[first]])
         return said[max(first, 0) :]
 
     def cut(
-        self, states_R: np.ndarray, drawn: DrawnTokens, firsts_R: np.ndarray
-    ) -> tuple[np.ndarray, DrawnTokens]:
-        """The rows' states behind what they drew; what was drawn behind a stop string is dropped."""
+        self, states_R: np.ndarray, sampled: SampledTokens, firsts_R: np.ndarray
+    ) -> tuple[np.ndarray, SampledTokens]:
+        """The rows' states behind what they sampled; what was sampled behind a stop string is dropped."""
         if not states_R.any():
-            return states_R, drawn
-        counts_R, ends_R = drawn.counts_E[firsts_R], drawn.ends_E[firsts_R]
+            return states_R, sampled
+        counts_R, ends_R = sampled.counts_E[firsts_R], sampled.ends_E[firsts_R]
         for place in range(int(counts_R.max())):
             rows = np.flatnonzero((counts_R > place) & (states_R != FOUND))
-            states_R[rows] = self.next_KV[states_R[rows], drawn.tokens_E[firsts_R[rows] + place]]
+            states_R[rows] = self.next_KV[states_R[rows], sampled.tokens_E[firsts_R[rows] + place]]
             counts_R[rows[states_R[rows] == FOUND]] = place + 1
-        found_R = states_R == FOUND
-        if not found_R.any():
-            return states_R, drawn
-        ends_R[found_R & (ends_R != BROKEN)] = STOPPED
-        counts_E, ends_E = drawn.counts_E.copy(), drawn.ends_E.copy()
+        complete_R = states_R == FOUND
+        if not complete_R.any():
+            return states_R, sampled
+        ends_R[complete_R & (ends_R != BROKEN)] = STOPPED
+        counts_E, ends_E = sampled.counts_E.copy(), sampled.ends_E.copy()
         counts_E[firsts_R], ends_E[firsts_R] = counts_R, ends_R
-        return states_R, replace(drawn, counts_E=counts_E, ends_E=ends_E)
+        return states_R, replace(sampled, counts_E=counts_E, ends_E=ends_E)
 
     def _add(self, strings: tuple[str, ...]) -> None:
         if not self.vocabulary:
@@ -122,6 +122,6 @@ def by_token(next_KB: np.ndarray, first: int, vocabulary: Sequence[bytes]) -> np
         before_KV = states_KV[:, :longer]
         after_KV = next_KB[np.maximum(before_KV - first, 0), bytes_V]
         states_KV[:, :longer] = np.where(before_KV == FOUND, FOUND, after_KV)
-    found_KV = np.empty_like(states_KV)
-    found_KV[:, order] = states_KV
-    return found_KV
+    by_id_KV = np.empty_like(states_KV)
+    by_id_KV[:, order] = states_KV
+    return by_id_KV

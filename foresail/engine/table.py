@@ -2,7 +2,7 @@
 
 The CPU's runner reads them as they are; the CUDA runner keeps a copy of its own on the device.
 
-Legend: S slots, P pages per row, L tokens drawn per row, X stop ids per row, R rows, N tokens drawn.
+Legend: S slots, P pages per row, L tokens sampled per row, X stop ids per row, R rows, N tokens sampled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NO_ID = -1  # fills the rows of a table of token ids
 
 
 class Table:
-    """One line per slot: what the row drew last, where it stands, when it must stop, where its pages are."""
+    """One line per slot: what the row sampled last, where it stands, when it must stop, where its pages are."""
 
     def __init__(self, num_slots: int, num_columns: int) -> None:
         def integers(*size: int) -> np.ndarray:
@@ -23,8 +23,8 @@ class Table:
 
         self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
         self.reuses_S = integers()  # how often the slot changed hands: tells a row from its successor
-        self.versions_S = integers()  # of the weights that draw in the slot
-        self.num_pages_S, self.drawn_S = integers(), integers()
+        self.versions_S = integers()  # of the weights that sample in the slot
+        self.num_pages_S, self.sampled_S = integers(), integers()
         self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
         self.top_k_S = integers()
@@ -39,7 +39,7 @@ class Table:
     def assign(self, slot: int, request: Request, ids: tuple[int, ...], pages: list[int], limit: int) -> None:
         """Put a request into an empty slot: all but the last of `ids` are cached in `pages`."""
         self.last_S[slot], self.lengths_S[slot], self.left_S[slot] = ids[-1], len(ids), limit
-        self.keys_S[slot], self.drawn_S[slot] = request.key, 0
+        self.keys_S[slot], self.sampled_S[slot] = request.key, 0
         sampling = request.sampling
         self.temperature_S[slot], self.top_k_S[slot] = sampling.temperature, sampling.top_k
         self.top_p_S[slot], self.min_p_S[slot] = sampling.top_p, sampling.min_p
@@ -51,9 +51,9 @@ class Table:
         self._widen(limit)
 
     def renew(self, slot: int, limit: int) -> None:
-        """The row may draw so many more."""
+        """The row may sample so many more."""
         self.left_S[slot] = limit
-        self._widen(int(self.drawn_S[slot]) + limit)
+        self._widen(int(self.sampled_S[slot]) + limit)
 
     def join(self, slot: int, group: int, shared: int) -> None:
         """The row's first `shared` tokens are cached in the same pages as those of all rows of the group."""
@@ -70,24 +70,24 @@ class Table:
     def record(
         self, slots_R: np.ndarray, counts_R: np.ndarray, tokens_N: np.ndarray, logprobs_N: np.ndarray
     ) -> None:
-        """Note what the rows drew, `counts_R` tokens each, one row after the other."""
+        """Note what the rows sampled, `counts_R` tokens each, one row after the other."""
         rows_N = np.repeat(slots_R, counts_R)
         within_N = np.arange(len(rows_N)) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
-        columns_N = self.drawn_S[rows_N] + within_N
+        columns_N = self.sampled_S[rows_N] + within_N
         self.tokens_SL[rows_N, columns_N] = tokens_N
         self.logprobs_SL[rows_N, columns_N] = logprobs_N
-        self.drawn_S[slots_R] += counts_R
+        self.sampled_S[slots_R] += counts_R
         self.last_S[slots_R] = tokens_N[counts_R.cumsum() - 1]
 
     def move(self, slots_R: np.ndarray, counts_R: np.ndarray | int) -> None:
-        """So many tokens are drawn, or will be by a step that was launched."""
+        """So many tokens are sampled, or will be by a step that was launched."""
         self.lengths_S[slots_R] += counts_R
         self.left_S[slots_R] -= counts_R
 
-    def drawn(self, slot: int) -> tuple[list[int], list[float]]:
-        """Tokens and log-probabilities recorded in this slot since it was assigned."""
-        count = self.drawn_S[slot]
-        return self.tokens_SL[slot, :count].tolist(), self.logprobs_SL[slot, :count].tolist()
+    def sampled(self, slot: int, first: int = 0) -> tuple[list[int], list[float]]:
+        """Tokens and log-probabilities recorded in this slot since it was assigned, from the `first` on."""
+        count = self.sampled_S[slot]
+        return self.tokens_SL[slot, first:count].tolist(), self.logprobs_SL[slot, first:count].tolist()
 
     def truncates(self, slots: np.ndarray) -> bool:
         """Whether any of these rows uses top-k, top-p or min-p."""
@@ -98,7 +98,7 @@ class Table:
         )
 
     def _widen(self, width: int) -> None:
-        """For so many drawn tokens of a row; grows by doubling so that it happens rarely."""
+        """For so many sampled tokens of a row; grows by doubling so that it happens rarely."""
         if width <= self.tokens_SL.shape[1]:
             return
         more = max(width, 2 * self.tokens_SL.shape[1]) - self.tokens_SL.shape[1]

@@ -64,7 +64,7 @@ def stop_state(request: Request, said: Sequence[int], stop_strings: StopStrings)
 def put_closing(
     row: EngineRow, closing: Sequence[int], version: int, stop_strings: StopStrings
 ) -> Finish | None:
-    """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it draws on."""
+    """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it goes on."""
     sampling = row.request.sampling
     for token in closing[: row.limit()]:
         row.put_in([token], version)
@@ -72,7 +72,7 @@ def put_closing(
             return "stop"
     if row.limit() > 0:
         return None
-    return "length" if len(row.drawn) == sampling.max_new_tokens else "chunk"
+    return "length" if len(row.sampled) == sampling.max_new_tokens else "chunk"
 
 
 def check_closing(request: Request, vocabulary: Sequence[bytes]) -> None:

@@ -108,8 +108,8 @@ def describe_gold(checks: Sequence[GoldVerdict], *, show: int) -> Iterator[str]:
     suspicious = [check for check in checks if check.suspicious]
     for check in suspicious[:show]:
         verdict = check.verdict
-        found = f"{verdict.status} against {check.against}: {check.answer[:60]!r}; {verdict.detail}"
-        yield one_line(f"{check.place}: {found}")
+        finding = f"{verdict.status} against {check.against}: {check.answer[:60]!r}; {verdict.detail}"
+        yield one_line(f"{check.place}: {finding}")
     if len(suspicious) > show:
         yield f"and {len(suspicious) - show:,} more"
 

@@ -20,7 +20,7 @@ from foresail.recipe.tables import parts
 from foresail.records import Message
 from foresail.rollout.build import build_fleet
 
-MOST_NEW_TOKENS = 512  # of an answer whose length nobody set
+MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
 
 
 class AnsweringModel:
@@ -52,15 +52,15 @@ class AnsweringModel:
         )
 
     def answer(self, prompts: Sequence[str | Sequence[Mapping[str, Any]]]) -> list[str]:
-        """To what a user says, or to whole conversations."""
+        """Answers to a user's messages, or to whole conversations."""
         return self.answer_conversations([self._to_conversation(prompt) for prompt in prompts])
 
     def answer_conversations(self, conversations: Sequence[Sequence[Message]]) -> list[str]:
-        """As long as asked for, else as the context leaves for the longest prompt; all of them at once."""
+        """All in one batch; without a length, as long as the context allows behind the longest prompt."""
         modes = [self.thinking] * len(conversations)
         prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
         longest, context = max(map(len, prompts)), self.model.shape.max_context
-        length = self.max_new_tokens or max(1, min(MOST_NEW_TOKENS, context - longest))
+        length = self.max_new_tokens or max(1, min(MAX_NEW_TOKENS, context - longest))
         check_context(longest, length, context)
         engine = choose_engine(self.model, longest + length, num_attempts=len(prompts))
         sampling = parts.Sampling(**{**self.sampling, "max_new_tokens": length})
@@ -92,7 +92,7 @@ class AnsweringModel:
         ]
 
     def converse(self) -> None:
-        """A conversation on the terminal, which each answer sees whole; an empty line or Ctrl-D ends it."""
+        """A conversation on the terminal; an empty line or Ctrl-D ends it."""
         said = [*self._opening()]
         while text := ask():
             said.append(Message(role="user", content=text + self.suffix))

@@ -79,23 +79,23 @@ def best_of_figures(
     A figure is a mean over problems with its 95 % interval; `lead` is best-of-n less the majority, problem by
     problem.
     """
-    found = {}
-    most = max((len(problem.samples) for problem in problems), default=0)
-    if not most:
+    figures = {}
+    num_samples = max((len(problem.samples) for problem in problems), default=0)
+    if not num_samples:
         raise ValueError(
             f"none of {sum(problem.unjudged for problem in problems):,} samples could be judged by both the grader "
             "and the reward model, so there is nothing to rank; look at its weights and the problems' answers"
         )
-    for k in subset_sizes(most):
+    for k in subset_sizes(num_samples):
         rows = [score_problem(problem, k, seed + number) for number, problem in enumerate(problems)
                 if len(problem.samples) >= k]  # fmt: skip
         by_name = {name: [row[name] for row in rows] for name in rows[0]}
         leads = [row["best_of"] - row["majority"] for row in rows]
         reach = Z * float(np.std(leads)) / max(1, len(leads) - 1) ** 0.5
-        found[str(k)] = {name: figure(values) for name, values in by_name.items()} | {
+        figures[str(k)] = {name: figure(values) for name, values in by_name.items()} | {
             "lead": {"value": fmean(leads), "low": fmean(leads) - reach, "high": fmean(leads) + reach}
         }
-    return found
+    return figures
 
 
 def score_problem(problem: Candidates, k: int, seed: int) -> Mapping[str, float]:

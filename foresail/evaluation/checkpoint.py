@@ -46,7 +46,7 @@ def open_checkpoint(
     max_length: int,
     template_options: Mapping[str, Any] | None = None,
 ) -> tuple[Decoder, Tokenizer]:
-    """`max_length`: what a model with a sliding window must at least see; it then counts as its context."""
+    """`max_length`: tokens to make room for; a model with a sliding window then has the window as its context."""
     place = choose_device(device)
     model = load_model(
         checkpoint, dtype=choose_dtype(dtype, place), device=place, context=max_length, mtp_layers=0
@@ -70,7 +70,7 @@ def check_context(prompt: int, response: int, context: int) -> None:
 
 
 def choose_engine(model: Decoder, max_length: int, *, num_attempts: int) -> parts.Engine:
-    """As many rows at once as there are attempts, as the default allows, and as memory holds at full length."""
+    """Rows: one for each attempt, but no more than the default and than memory holds at full length."""
     default = parts.Engine()
     pages = pages_per_sample(default.page_size, max_length)
     row_bytes = pages * default.page_size * model.shape.kv_values_per_token * model.dtype.itemsize

@@ -14,11 +14,11 @@ from foresail.runlog.curriculum_plot import LEVEL_COLOURS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_BINS = 20
+MAX_BINS = 20
 
 
 def try_to_plot(graded: Sequence[GradedProblem], path: Path) -> str:
-    """Where the picture is, or why there is none: levels are worth having without it."""
+    """The line to print: where the picture is, or why there is none."""
     try:
         figure = plot_pass_rates(graded)
     except ImportError as error:
@@ -29,7 +29,7 @@ def try_to_plot(graded: Sequence[GradedProblem], path: Path) -> str:
 
 def plot_pass_rates(graded: Sequence[GradedProblem]) -> Figure:
     # one bar a pass rate, as long as there are few
-    bins = min(MOST_BINS, max((line.judged for line in graded), default=1) or 1)
+    bins = min(MAX_BINS, max((line.judged for line in graded), default=1) or 1)
     bottoms: Counter[int] = Counter()
     with new_figure((6.4, 3.2)) as figure:
         axes = figure.add_subplot()

@@ -93,7 +93,7 @@ class Evaluator:
         self.close()
 
     def close(self) -> None:
-        """The model's memory is free for others."""
+        """Free the model's memory."""
         del self.model
 
     def encode(self, problems: parts.Problems, max_new_tokens: int) -> list[PromptedProblem]:
@@ -149,7 +149,7 @@ class Evaluator:
         batch_invariant: bool = False,
         prints: Path | None = None,
     ) -> Iterator[tuple[Fleet, Examiner]]:
-        """An engine with room for so many attempts at these problems, and who judges them."""
+        """An engine with room for so many attempts at these problems, and the examiner that judges them."""
         max_length = self._longest(prompted) + sampling.max_new_tokens
         engine = choose_engine(self.model, max_length, num_attempts=attempts)
         names_stops = self.episodes is not None and self.episodes.names_stops

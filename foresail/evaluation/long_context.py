@@ -62,10 +62,10 @@ def long_context_metrics(
     if not fitting:
         return {}
     settings = settings.model_copy(update={"lengths": fitting})
-    found: dict[str, list[float]] = {}
+    scores_of: dict[str, list[float]] = {}
     for answer in ask(model, tokenizer, settings, seed=seed):
-        found.setdefault(f"long_context/{answer.task}/{answer.length}", []).append(answer.score)
-    return {name: fmean(scores) for name, scores in found.items()}
+        scores_of.setdefault(f"long_context/{answer.task}/{answer.length}", []).append(answer.score)
+    return {name: fmean(scores) for name, scores in scores_of.items()}
 
 
 def check_questions(tokenizer: Tokenizer, settings: LongContext, *, context: int, seed: int) -> None:
@@ -199,7 +199,7 @@ def check_lengths(lengths: Sequence[int], context: int) -> None:
 
 def by_cell(answers: Iterable[LongAnswer]) -> dict[Cell, list[float]]:
     """Scores of each task, length and depth."""
-    found: dict[Cell, list[float]] = {}
+    cells: dict[Cell, list[float]] = {}
     for answer in answers:
-        found.setdefault((answer.task, answer.length, answer.depth), []).append(answer.score)
-    return found
+        cells.setdefault((answer.task, answer.length, answer.depth), []).append(answer.score)
+    return cells

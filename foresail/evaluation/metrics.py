@@ -35,6 +35,6 @@ def majority_at_k(answers: Sequence[str | None], correct: Sequence[bool]) -> flo
     votes = Counter(answer for answer in answers if answer is not None)
     if not votes:
         return 0.0
-    most = max(votes.values())
+    most_votes = max(votes.values())
     approved = Counter(answer for answer, right in zip(answers, correct, strict=True) if right)
-    return fmean(approved[answer] / most for answer, count in votes.items() if count == most)
+    return fmean(approved[answer] / most_votes for answer, count in votes.items() if count == most_votes)

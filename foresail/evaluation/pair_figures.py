@@ -56,7 +56,7 @@ def pair_figures(leads: Sequence[float]) -> PairFigures:
             low, high = edges[number], edges[number + 1]
             means = {"confidence": confidence_P[mine].mean(), "accuracy": right_P[mine].mean()}
             bins.append(Bin(low=float(low), high=float(high), count=int(mine.sum()), **floats(means)))
-    gaps = [found.count * abs(found.confidence - found.accuracy) for found in bins]
+    gaps = [bin.count * abs(bin.confidence - bin.accuracy) for bin in bins]
     return PairFigures(
         count=len(leads),
         accuracy=float(right_P.mean()),

@@ -42,7 +42,7 @@ class Attempt:
 
     @property
     def failed(self) -> bool:
-        """Whether nobody said right or wrong."""
+        """Whether the verdict is neither right nor wrong."""
         return self.status in FAILURES or self.status == "scored"
 
     @property
@@ -121,26 +121,26 @@ def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
 def score_rewards(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
     """Per-problem means of rewards, where they are more than right or wrong: {"greedy reward": [2.0, …]}."""
     n = max((len(result.samples) for result in results), default=0)
-    found: dict[str, list[float]] = {}
+    scores_of: dict[str, list[float]] = {}
     for result in results:
         greedy = [] if result.greedy is None else [result.greedy]
         for way, attempts in (("greedy", greedy), (f"mean@{n}", result.samples)):
             if rewards := [attempt.reward for attempt in attempts if attempt.reward is not None]:
-                found.setdefault(f"{way} reward", []).append(fmean(rewards))
-    return found
+                scores_of.setdefault(f"{way} reward", []).append(fmean(rewards))
+    return scores_of
 
 
 def score_shares(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
     """Per-problem means of what graders score besides: {"greedy f1": [0.5, …], "mean@8 f1": …}."""
     n = max((len(result.samples) for result in results), default=0)
-    found: dict[str, list[float]] = {}
+    scores_of: dict[str, list[float]] = {}
     for result in results:
         greedy = [] if result.greedy is None or result.greedy.failed else [result.greedy]
         for way, attempts in (("greedy", greedy), (f"mean@{n}", result.judged)):
             for name in dict.fromkeys(name for attempt in attempts for name in attempt.shares):
                 scores = [attempt.shares[name] for attempt in attempts if name in attempt.shares]
-                found.setdefault(f"{way} {name}", []).append(fmean(scores))
-    return found
+                scores_of.setdefault(f"{way} {name}", []).append(fmean(scores))
+    return scores_of
 
 
 def figure(scores: Sequence[float]) -> dict[str, float]:

@@ -22,7 +22,7 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]  # by n, then by name
 
 
 def try_to_save(path: Path, *, best_of: Figures | None = None, pairs: PairFigures | None = None) -> str:
-    """Where the picture is, or why there is none: figures are worth having without it."""
+    """The line to print: where the picture is, or why there is none."""
     try:
         figure = plot_reward_model(best_of, pairs)
     except ImportError as error:
@@ -59,9 +59,9 @@ def draw_best_of(axes: Axes, figures: Figures) -> None:
 
 def draw_calibration(axes: Axes, figures: PairFigures) -> None:
     axes.plot([0.5, 1], [0.5, 1], color=FAINT, linewidth=1)
-    largest = max(found.count for found in figures.bins)
-    for found in figures.bins:
-        size = 12 + 120 * found.count / largest
-        axes.scatter([found.confidence], [found.accuracy], s=size, color=CORAL, alpha=0.85, linewidths=0)
+    largest = max(bin.count for bin in figures.bins)
+    for bin in figures.bins:
+        size = 12 + 120 * bin.count / largest
+        axes.scatter([bin.confidence], [bin.accuracy], s=size, color=CORAL, alpha=0.85, linewidths=0)
     axes.set_xlabel("how sure the model is", color=FAINT)
     quiet(axes, title=f"How often it is right (ECE {figures.ece:.3f})")

@@ -1,7 +1,6 @@
 """Evaluation: sample, grade, and keep a record of every attempt at every problem.
 
-The attempts at many problems are under way at once, in the same loop and by the same scheduler as the groups of
-a training step.
+Many problems are sampled at the same time, by the same loop and scheduler as the groups of a training step.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
 
 @dataclass(frozen=True, kw_only=True)
 class Examiner:
-    """Hands responses to the grader, and keeps what there is to know of each."""
+    """Gives responses to the grader, and makes the record of each attempt."""
 
     tokenizer: Tokenizer
     reward: Reward
@@ -53,7 +52,7 @@ class Examiner:
         ballot, paid = find_ballot(self.reward), {term.label for term in self.reward.terms}
         texts = [read_trajectory(self.tokenizer, sample).response for sample in group.samples]
         counter = open_counter(self.tokenizer)
-        votes = {text: ballot(text) for text in {*texts}}  # a good model says the same again and again
+        votes = {text: ballot(text) for text in {*texts}}  # the samples of a good model are often equal
         return [
             Attempt(
                 status=verdict.status,
@@ -70,7 +69,7 @@ class Examiner:
 
 
 def ignore(verdict: Future[Verdict]) -> None:
-    """Where nobody counts."""
+    """For callers without a progress bar."""
 
 
 def evaluate(
@@ -85,7 +84,7 @@ def evaluate(
     stream: StreamKind = Stream,
     advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> list[ProblemResult]:
-    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order.
+    """A greedy attempt, if `greedy`, and `num_samples` drawn ones for every problem, in the given order.
 
     `advance` hears of every attempt that ends.
     """

@@ -58,7 +58,7 @@ def sample_solutions(
     device: str = "auto",
     note: Callable[[str], None] = print,
 ) -> Solutions:
-    """Of every problem at most so many different right solutions, in the data's order."""
+    """At most `most` different right solutions of every problem, in the data's order."""
     solved = record_samples(
         checkpoint,
         problems,

@@ -36,7 +36,7 @@ class Target:
     recipe: RolloutStage | None = None
 
     def problem_sets(self, data: str | None, changes: Mapping[str, Any]) -> list[parts.Problems]:
-        """What to measure on; `changes` count more than the recipe, and None is no change."""
+        """Problem sets to measure on; `changes` override the recipe, and None is no change."""
         changed = {name: value for name, value in changes.items() if value is not None}
         known: Sequence[parts.Problems] = () if self.recipe is None else self.recipe.eval or self.recipe.data
         if data is not None:

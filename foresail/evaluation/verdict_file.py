@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.data.files import excerpt
 from foresail.data.problems.problems import choose_key, look_up, to_answer
-from foresail.data.rows import SUFFIXES, Row, excerpt, read_rows
+from foresail.data.rows import SUFFIXES, Row, read_rows
 from foresail.recipe.tables.inputs import reach
 from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Problem, Verdict, single_turn

@@ -30,9 +30,9 @@ from foresail.records import Verdict
 
 Result = TypeVar("Result")
 DEFAULT_LIMITS = Limits()
-FEW = 3  # tests for which a process that compiles beforehand costs more than it saves
+FEW_TESTS = 3  # tests for which a process that compiles beforehand costs more than it saves
 LANGUAGES = get_args(Language)
-PAUSES = (0.0, 0.1, 0.5)  # seconds after each start that failed
+RETRY_SECONDS = (0.0, 0.1, 0.5)  # seconds after each start that failed
 
 
 class Judge:
@@ -74,7 +74,7 @@ class Judge:
         """One verdict per test, in order; fewer when stopped, the last of them being the failure."""
         check_tests(program, tests)
         try:
-            few = program.language == "python" and len(tests) <= FEW
+            few = program.language == "python" and len(tests) <= FEW_TESTS
             runnable = as_source(program) if few else self.attempt(lambda w: build(w, program, limits))
         except (NotCompiled, WorkerDied) as error:
             verdict = wrong(str(error)) if isinstance(error, NotCompiled) else crashed(error)
@@ -96,7 +96,7 @@ class Judge:
     def attempt(self, task: Callable[[JudgeWorker], Result]) -> Result:
         """Again with a fresh worker if the first one dies, or if for a moment there are no descriptors or no memory
         to start one: that says nothing of the program."""
-        for pause in PAUSES:
+        for pause in RETRY_SECONDS:
             try:
                 return self.with_worker(task)
             except WorkerDied:
@@ -178,15 +178,15 @@ def crashed(error: WorkerDied) -> Verdict:
 
 def find_packages(names: Sequence[str]) -> tuple[Path, ...]:
     """The folders of installed packages, with the shared libraries that wheels keep beside them."""
-    found: list[Path] = []
+    folders: list[Path] = []
     for name in names:
         spec = importlib.util.find_spec(name)
         if spec is None or not spec.submodule_search_locations:
             raise ValueError(f"package {name!r} is not installed; programs cannot be allowed to import it")
         folder = Path(spec.submodule_search_locations[0])
         libraries = folder.with_name(f"{name}.libs")
-        found += [folder, libraries] if libraries.exists() else [folder]
-    return tuple(found)
+        folders += [folder, libraries] if libraries.exists() else [folder]
+    return tuple(folders)
 
 
 # One judge for everybody who does not want their own.

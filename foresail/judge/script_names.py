@@ -93,12 +93,12 @@ def dotted_names(script: str, free: set[str]) -> frozenset[str]:
 
 def starred_names(script: str) -> set[str]:
     """What `from math import *` and its like bring, of modules that are here."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(script)):
         if isinstance(node, ast.ImportFrom) and node.module and any(part.name == "*" for part in node.names):
             with suppress(ImportError):
-                found |= public_names(node.module)
-    return found
+                names |= public_names(node.module)
+    return names
 
 
 def public_names(module: str) -> set[str]:
@@ -110,16 +110,18 @@ def find_sources(script: str, names: Sequence[str] = ()) -> NameSources:
     """Raises UselessTest where a name has no source, or where it is unclear which is the program's."""
     own = read_names(script)
     free = {name for name in own.free if not hasattr(builtins, name)}
-    wanted = set(names) or {choose_entry_point(script, own, free)}
-    modules = {name: module for name in free - wanted if (module := as_module(name, own))}
-    left = free - wanted - set(modules)
+    borrowed = set(names) or {choose_entry_point(script, own, free)}
+    modules = {name: module for name in free - borrowed if (module := as_module(name, own))}
+    left = free - borrowed - set(modules)
     members = {name: library for name in left if (library := as_member(name))}
     if missing := sorted(left - set(members)):
         raise UselessTest(
             f"the test uses {', '.join(missing)}, which neither it nor the prompt's code defines; "
             "add that to the test, whose names are never taken from the program beside its entry point"
         )
-    return NameSources(defined=own.defined, borrowed=tuple(sorted(wanted)), modules=modules, members=members)
+    return NameSources(
+        defined=own.defined, borrowed=tuple(sorted(borrowed)), modules=modules, members=members
+    )
 
 
 def choose_entry_point(script: str, own: Names, free: set[str]) -> str:

@@ -6,8 +6,8 @@
     session.close()
 
 It is confined and limited as programs are (`foresail.judge.sandbox`), and holds one of the judge's workers from its
-first call until it is closed. Code that ends its process or breaks a limit loses its names and is told so; the next
-call starts afresh. `WorkerDied` means that the sandbox itself failed.
+first call until it is closed. Code that ends its process or breaks a limit loses its names, and the output says
+so; the next call starts afresh. `WorkerDied` means that the sandbox itself failed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 
 from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits
-from foresail.judge.sandbox.frames import LONGEST_FRAME
+from foresail.judge.sandbox.frames import MAX_FRAME_BYTES
 from foresail.judge.sandbox.memory_files import holding
 from foresail.judge.sandbox.protocol import KILL, NO_CALL
-from foresail.judge.sandbox.trial import NOTHING, to_bytes
-from foresail.judge.sandbox.worker import GRACE, ExitReport, JudgeWorker, Spawn, WorkerDied
+from foresail.judge.sandbox.trial import DEV_NULL, to_bytes
+from foresail.judge.sandbox.worker import GRACE_SECONDS, ExitReport, JudgeWorker, Spawn, WorkerDied
 
-STARTING = 30.0  # seconds that a process may take until it is confined
+START_SECONDS = 30.0  # seconds that a process may take until it is confined
 LOST = "all variables are lost"
 
 
@@ -46,7 +46,7 @@ class SessionLimits:
 
     @property
     def wall_seconds(self) -> float:
-        return Limits(seconds=self.seconds, idle_seconds=self.session.most_idle).wall_seconds
+        return Limits(seconds=self.seconds, idle_seconds=self.session.max_idle_seconds).wall_seconds
 
 
 class ProcessEnded(Exception):
@@ -61,7 +61,7 @@ class Process:
         self.channel, theirs = socket.socketpair()
         settings = json.dumps({"seconds": limits.seconds, "chars": limits.chars}).encode()
         with theirs, holding(settings) as (program,):
-            descriptors = (program, NOTHING, NOTHING, NOTHING, theirs.fileno(), calls)
+            descriptors = (program, DEV_NULL, DEV_NULL, DEV_NULL, theirs.fileno(), calls)
             worker.begin(
                 Spawn(
                     role="session",
@@ -74,11 +74,11 @@ class Process:
 
     def ask(self, code: bytes) -> bytes:
         """Raises ProcessEnded."""
-        self.channel.settimeout(self.limits.wall_seconds + STARTING + GRACE)
+        self.channel.settimeout(self.limits.wall_seconds + START_SECONDS + GRACE_SECONDS)
         try:
             self.channel.sendall(len(code).to_bytes(4, "big") + code)
             length = int.from_bytes(self.receive(4), "big")
-            return self.receive(min(length, LONGEST_FRAME))
+            return self.receive(min(length, MAX_FRAME_BYTES))
         except TimeoutError:
             raise WorkerDied("the sandbox does not end a process that is beyond its limits") from None
         except OSError:
@@ -97,7 +97,7 @@ class Process:
     def end(self) -> ExitReport:
         """Ends it, if it has not ended. Raises WorkerDied."""
         self.channel.close()
-        return self.worker.end(GRACE)
+        return self.worker.end(GRACE_SECONDS)
 
 
 class JudgeSession:
@@ -107,9 +107,7 @@ class JudgeSession:
         self.judge, self.limits = judge, limits or SessionLimits()
         self.process: Process | None = None
         self.lock = threading.Lock()
-        self.calls = os.memfd_create(
-            "calls"
-        )  # the number of the call that runs, for whoever watches the process
+        self.calls = os.memfd_create("calls")  # the number of the call that runs, for the zygote's watch
         self.number = NO_CALL
         self.announcing = threading.Lock()
         self.closing = False
@@ -156,7 +154,7 @@ class JudgeSession:
         return ended
 
     def abandon(self) -> None:
-        """A worker that may still be busy is of no use to anybody."""
+        """Closes a worker that may still be busy: nobody else can use it."""
         process, self.process = self.process, None
         if process is not None:
             self.judge.take_back(None)

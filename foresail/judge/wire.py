@@ -23,10 +23,10 @@ from typing import Any
 
 # json reads integers by `int(text)`, which refuses more than 4300 digits; longer ones travel as hexadecimal nodes.
 LONGEST_PLAIN_INT = 10**1000
-MOST_ITEMS = 1_000_000  # of one iterator: an endless generator must not run for ever
-MOST_HASHED = 10_000_000  # values that hashing looks at: tuples that share their parts could take for ever
+MAX_ITEMS = 1_000_000  # of one iterator: an endless generator must not run for ever
+MAX_HASHED = 10_000_000  # values that hashing looks at: tuples that share their parts could take for ever
 UNFINISHED = object()  # stands for a value while its parts are read
-MOST_COLLISIONS = 50  # keys of one hash; honest ones have two or three
+MAX_COLLISIONS = 50  # keys of one hash; honest ones have two or three
 LONGEST_DECIMAL = 400  # characters, and digits before or behind the point
 LONGEST_FRACTION = 1 << 14  # bits of either part: to shorten a fraction takes the square of its length
 _HEX = re.compile(r"-?0x[0-9a-f]+")
@@ -50,7 +50,7 @@ class ValueEncoder:
     def __init__(self, remote: Callable[[Any], list[Any] | None] | None = None) -> None:
         self.nodes: list[list[Any]] = []
         self.places: dict[int, int] = {}  # id of a value -> its node
-        self.kept: list[Any] = []  # ids stay taken while the table is written
+        self.alive: list[Any] = []  # ids stay taken while the table is written
         self.waiting: list[tuple[int, Iterator[Any]]] = []
         self.remote = remote
 
@@ -73,7 +73,7 @@ class ValueEncoder:
         at = self.places.get(id(value))
         if at is None:
             at = self.places[id(value)] = len(self.nodes)
-            self.kept.append(value)
+            self.alive.append(value)
             self.nodes.append([])
             self.nodes[at] = self.describe(value, at)
         return [at]
@@ -127,8 +127,8 @@ def flatten(pairs: Any) -> Iterator[Any]:
 
 def drain(values: Iterator[Any]) -> Iterator[Any]:
     for count, value in enumerate(values):
-        if count >= MOST_ITEMS:
-            raise WireError(f"an iterator gave more than {MOST_ITEMS} values")
+        if count >= MAX_ITEMS:
+            raise WireError(f"an iterator gave more than {MAX_ITEMS} values")
         yield value
 
 
@@ -333,14 +333,14 @@ class ValueDecoder:
     def check_keys(self, parts: Sequence[Any], values: Sequence[Any], step: int) -> None:
         """Refuses keys that take long to hash, and keys that all have the same hash."""
         cost = sum(map(self.weight, parts[::step]))
-        if self.hashed + cost > MOST_HASHED:
+        if self.hashed + cost > MAX_HASHED:
             raise WireError("keys that share too many parts")
         self.hashed += cost
         try:
             hashes = Counter(map(hash, values[::step]))
         except Exception as error:  # as in `fill`
             raise WireError(f"a key that is no key: {type(error).__name__}") from None
-        if hashes and max(hashes.values()) > MOST_COLLISIONS:
+        if hashes and max(hashes.values()) > MAX_COLLISIONS:
             raise WireError("keys that collide")
 
 

@@ -1,4 +1,4 @@
-"""The plainest grader: the response after its thinking, stripped, is the answer or it is not."""
+"""The plainest grader: correct where the response after its thinking, stripped, equals the answer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ def grade(response: str, answer: str) -> Verdict:
     """grade("<think>…</think> Paris", "Paris") -> correct; grade("Paris, I think", "Paris") -> wrong."""
     if not answer.strip():
         return Verdict(status="ungradable", score=0.0, detail="the problem's answer is empty")
-    given = ballot(response)
-    if given is None:
+    final_answer = ballot(response)
+    if final_answer is None:
         return Verdict(status="unparsable", score=0.0, detail="nothing stands after the thinking")
-    if given == answer.strip():
+    if final_answer == answer.strip():
         return Verdict(status="correct", score=1.0, detail="the same text")
-    return Verdict(status="wrong", score=0.0, detail=f"text differs: {given[:60]}")
+    return Verdict(status="wrong", score=0.0, detail=f"text differs: {final_answer[:60]}")
 
 
 def ballot(response: str) -> str | None:

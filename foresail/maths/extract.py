@@ -1,9 +1,9 @@
 r"""Finding the final answer in a response.
 
-Only text after the last `</think>` counts, and nothing does while a `<think>` is still open. There the last
-`\boxed{…}` speaks. Where none stands, an answer may be stated ("the answer is 7", "#### 7"), and at the
-most lenient be the last value of the last sentence. What is denied, doubted or taken back is no answer, and
-values that are offered side by side are one answer together. Every rule is one pass over the text.
+Only text after the last `</think>` counts; a response whose `<think>` is still open has no answer. The last
+`\boxed{…}` is the answer. Without a box it is what the text states ("the answer is 7", "#### 7") or, with
+`accept="any"`, the last value of the last sentence. A value that is denied, doubted or taken back is no answer.
+Values that are offered side by side are one answer together. Every rule is one pass over the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foresail.maths.finding.after_box import equal_after
 from foresail.maths.finding.before import said_before
 from foresail.maths.finding.before_box import is_free_before
 from foresail.maths.finding.boxes import (
-    NEAR,
+    NEAR_CHARS,
     Box,
     bare_box,
     find_boxes,
@@ -25,18 +25,17 @@ from foresail.maths.finding.boxes import (
     offered_together,
 )
 from foresail.maths.finding.statements import last_values, stated_answers
-from foresail.maths.finding.visible import visible, without_rare_markup
+from foresail.maths.finding.visible import SPECIAL_TOKEN, visible, without_rare_markup
 from foresail.records import final_text
 
 Accept = Literal["boxed", "stated", "any"]
 Rule = Literal["boxed", "stated", "last value"]
 
-AROUND = 300  # characters before the last box in which something may hide it
+AROUND_CHARS = 300  # characters before the last box in which something may hide it
 
 _CLOSING = " \t\n$.,)]}\\*"  # all that follows most boxes
 _ITEMS = re.compile(r"[^\s,;$]+")
 _BEGINNING = re.compile(r"\A\s*<s>(?!.*</s>\s*\S)", re.DOTALL)  # a token, and no struck-out text: <s>7</s> 8
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 
 
 class Extracted(NamedTuple):
@@ -55,7 +54,7 @@ class Extracted(NamedTuple):
 def extract(response: str, accept: Accept = "any") -> Extracted | None:
     r"""extract(r"so \boxed{7}") -> 7, boxed; extract("#### 7") -> 7, stated; extract("7", "boxed") -> None.
 
-    The last box speaks even when it is empty: `\boxed{7} or rather \boxed{}` has no answer.
+    The last box is the answer even when it is empty: `\boxed{7} or rather \boxed{}` has no answer.
     """
     final = final_text(response)
     if final is None:
@@ -63,9 +62,9 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = visible(final)
     if "<" in final and ("<|" in final or "s>" in final):
         final = _BEGINNING.sub("", final)
-        final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
+        final = SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if (last := last_command(final)) >= 0:
-        seen = without_rare_markup(final, max(0, last - AROUND))
+        seen = without_rare_markup(final, max(0, last - AROUND_CHARS))
         if seen is not final:
             final, last = seen, last_command(seen)
     if last >= 0:
@@ -89,8 +88,8 @@ def from_boxes(text: str) -> Extracted | None:
 
 def last_box(text: str) -> str | None:
     r"""The content of the last balanced box: last_box(r"\boxed{1}, no, \boxed{\{2\}}") -> r"\{2\}"."""
-    found = find_boxes(text)
-    return found[-1].text if found else None
+    boxes = find_boxes(text)
+    return boxes[-1].text if boxes else None
 
 
 def _from(text: str, boxes: list[Box]) -> Extracted | None:
@@ -123,7 +122,7 @@ def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None
         return None
     floor = _floor(boxes)
     before = said_before(text, last.start, last.end, floor)
-    while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
+    while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR_CHARS:
         boxes.pop()  # \boxed{7}, not \boxed{8}
         last, floor = boxes[-1], _floor(boxes)
         before = said_before(text, last.start, last.end, floor)

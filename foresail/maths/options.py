@@ -8,7 +8,7 @@ from foresail.maths.finding.choices import chosen_letter
 from foresail.maths.notation.answer import in_words
 from foresail.maths.notation.tree import Node
 
-LONGEST = 600  # characters of an answer in which an option's letter is looked for
+ANSWER_CHARS = 600  # characters of an answer in which an option's letter is looked for
 
 _TYPEFACE = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*+\{([^{}]*)\}")
 _NAMED = re.compile(r"\(([A-HJ])\)\s+[^\W_]")
@@ -41,7 +41,7 @@ def option_chosen(text: str) -> str | None:
         rest = bare[match.end() :]
         if not _OTHER_OPTION.search(rest) and _TAKEN_BACK.isdisjoint(_WORD.findall(rest.lower())):
             return match[1]
-    if len(bare) <= LONGEST and (letter := chosen_letter(bare)):
+    if len(bare) <= ANSWER_CHARS and (letter := chosen_letter(bare)):
         return letter
     if match := _OPTION.match(in_words(text)):
         return match[1].upper()
@@ -52,7 +52,7 @@ def value_of_option(text: str) -> str:
     r"""The 7 of `\textbf{(C)}\ 7`; empty where no letter leads."""
     if whole := _TYPEFACE.fullmatch(text):
         text = whole[1]
-    letter = _LETTERED.match(text) if len(text) <= LONGEST else None
+    letter = _LETTERED.match(text) if len(text) <= ANSWER_CHARS else None
     value = text[letter.end() :] if letter else ""
     return "" if _LETTERED.match(value) else value
 

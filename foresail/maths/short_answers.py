@@ -2,8 +2,8 @@ r"""Short answers in words, as question answering has them: a name, a place, a d
 
 A response is right if its answer, as a whole, is one of the accepted ones after SQuAD's normalisation: case,
 punctuation and articles do not matter. What is said beside the right answer makes it wrong: "Paris or London",
-"not Paris", the question again. Token F1 with the best of the accepted answers is told beside it, as the term `f1`;
-it is no reward, for a list of guesses raises it.
+"not Paris", the question again. The verdict's term `f1` is the
+token F1 with the best of the accepted answers. It is no reward: a list of guesses raises it.
 
 Where that normalisation would make different answers equal, it is not followed: 1.5 is not 15, -5 not 5, 1/2 not
 12, C++ not C, and Vitamin A not Vitamin.
@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from foresail.maths.finding.answer_tags import TAG, tagged_answers
 from foresail.maths.finding.boxes import find_boxes
+from foresail.maths.finding.visible import SPECIAL_TOKEN
 from foresail.maths.options import without_typeface
 from foresail.records import Verdict, final_text
 
-SHOWN = 60  # characters of each side that `detail` keeps
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 _STATED = re.compile(
     r"(?:(?:so|thus|hence|therefore),?\s++)?(?:the\s++)?(?:final\s++|correct\s++)?answer\s*+(?:is\b|:)[\s:]*+",
     re.IGNORECASE,
@@ -51,11 +51,11 @@ def grade(response: str, accepted: Sequence[str]) -> Verdict:
             detail="no answer that stands after the thinking",
             terms={"f1": 0.0},
         )
-    given = {normalise(span): span for span in spans}
-    if len(given) > 1:
-        told = " and ".join(shorten(span) for span in list(given.values())[:3])
-        return Verdict(status="wrong", score=0.0, detail=f"several answers: {told}", terms={"f1": 0.0})
-    (text, span), golds = next(iter(given.items())), [normalise(answer) for answer in accepted]
+    answers = {normalise(span): span for span in spans}
+    if len(answers) > 1:
+        shown = " and ".join(shorten(span) for span in list(answers.values())[:3])
+        return Verdict(status="wrong", score=0.0, detail=f"several answers: {shown}", terms={"f1": 0.0})
+    (text, span), golds = next(iter(answers.items())), [normalise(answer) for answer in accepted]
     right, f1 = text in golds, max(token_f1(text, gold) for gold in golds)
     best = accepted[0] if not right else accepted[golds.index(text)]
     return Verdict(
@@ -68,8 +68,8 @@ def grade(response: str, accepted: Sequence[str]) -> Verdict:
 
 def ballot(response: str) -> str | None:
     """What a response votes for, equal where `grade` sees equal answers; None where it gives none, or several."""
-    given = {normalise(span) for span in find_answers(response)}
-    return given.pop() if len(given) == 1 else None
+    answers = {normalise(span) for span in find_answers(response)}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def find_answers(response: str) -> list[str]:
@@ -81,7 +81,7 @@ def find_answers(response: str) -> list[str]:
     final = final_text(response)
     if final is None:
         return []
-    final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0]
+    final = SPECIAL_TOKEN.split(final, maxsplit=1)[0]
     spans: list[str] = []
     outside, end = [], 0
     for start, begin, close, after in tagged_answers(final):
@@ -154,16 +154,16 @@ def is_punctuation(character: str) -> bool:
     return unicodedata.category(character).startswith("P")
 
 
-def token_f1(given: str, gold: str) -> float:
+def token_f1(candidate: str, gold: str) -> float:
     """Of normalised texts: token_f1("city of paris", "paris") -> 0.5. Yes and no share nothing with other words."""
-    if given == gold:
+    if candidate == gold:
         return 1.0
-    if given in _YES_NO or gold in _YES_NO:
+    if candidate in _YES_NO or gold in _YES_NO:
         return 0.0
-    ours, theirs = Counter(given.split()), Counter(gold.split())
+    ours, theirs = Counter(candidate.split()), Counter(gold.split())
     shared = (ours & theirs).total()
     return 2 * shared / (ours.total() + theirs.total())
 
 
 def shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"

@@ -1,11 +1,10 @@
-"""Room on Python's stack for a verdict, wherever it is asked for.
+"""Enough of Python's stack for a verdict, also where the caller has used most of it.
 
-Trees have at most `MAX_LEVELS` levels, and what walks them recursively needs at most some 500 calls inside each
-other for one so deep. A caller that is deep itself gets a thread, whose stack is empty: no response can choose to
-fail there.
+Trees have at most `MAX_LEVELS` levels, and a recursive function needs some 500 nested calls for the deepest. Where
+fewer are left, the function runs in a thread of its own, whose stack is empty. So no response can fail on purpose.
 
-To look for room takes as long as finding a box does. So `with_room` stands where trees are walked, and what leads
-there is simply called again if the stack ends.
+Measuring the stack takes as long as finding a box. So only functions that walk trees measure it first
+(`with_room`); those that call them are called again after a RecursionError (`again_with_room`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-CALLS = 700  # inside each other that are kept free
+FREE_CALLS = 700  # nested calls that must be free
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,7 +53,7 @@ def has_room() -> bool:
     """Whether that much is free; on an empty stack that is smaller, too."""
     limit = sys.getrecursionlimit()
     try:
-        sys._getframe(max(limit // 2, limit - CALLS))
+        sys._getframe(max(limit // 2, limit - FREE_CALLS))
     except ValueError:  # the stack is not that deep
         return True
     return False

@@ -1,9 +1,8 @@
 r"""The maths verifier: whether a response's final answer means what the right answer means.
 
-Exact arithmetic first, then many digits at random points with relative error bounds. Limits stand before
-every step and one budget before all of them, so any text gets its verdict quickly, from any thread and without
-signals. Nothing in a response makes it raise or fail: what is too deep or too much work is wrong. No text is ever
-evaluated as a program.
+Answers are compared by exact arithmetic, then by many digits at random points with relative error bounds. Every
+step has a limit, and one budget covers all steps, so any text gets its verdict quickly, in any thread. No response
+makes the verifier raise: an answer that is too deep or too much work is wrong. No text is ever run as a program.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from foresail.maths.options import option_asked, option_chosen, value_of_option,
 from foresail.maths.stack import again_with_room, has_room, with_room
 from foresail.records import Verdict
 
-SHORT = 300  # characters of two answers whose comparison is remembered
+MAX_CACHED_CHARS = 300  # characters of two answers whose comparison is remembered
 VALUE_COST = 50  # work to look at one of several values, beside one for each character
-FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an error nobody had thought of
-SHOWN = 60  # characters of each side that `detail` keeps
+FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an unexpected error
+SHOWN_CHARS = 60  # characters of each side that `detail` keeps
 
 _LISTS = frozenset(["list", "{}", "braces"])
 _JOINED = re.compile("and|or|[;和与或且]")
@@ -58,7 +57,7 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
 def _judge(response: str, gold: str, accept: Accept) -> Verdict:
     extracted = extract(response, accept)
     if extracted is None:
-        why = f"no {_WANTED[accept]} that stands after the thinking"
+        why = f"no {_ANSWER_FORMS[accept]} that stands after the thinking"
         return Verdict(status="unparsable", score=0.0, detail=why)
     same, rule = _decide(extracted, gold)
     if rule == "empty":
@@ -68,10 +67,10 @@ def _judge(response: str, gold: str, accept: Accept) -> Verdict:
 
 
 def _without_comparison(error: Exception, gold: Node) -> Verdict:
-    """Where nothing could be compared: the problem is to blame if its answer alone fails, else the response.
+    """The verdict after an error: `ungradable` if the right answer alone fails, else `wrong`.
 
-    Only the first two errors are meant to happen; the stack is where Python was allowed less than `stack.py` counts
-    on. Any other is a fault of this verifier, and a response that provokes one must not drop its group by it.
+    Exhausted and RecursionError are expected; the second where Python's stack is smaller than `stack.py` assumes.
+    Any other error is a bug of this verifier, and `wrong`, so that no response can drop its group by it.
     """
     why = "too much work"
     if not isinstance(error, Exhausted | RecursionError):
@@ -100,21 +99,21 @@ def _decide(extracted: Extracted, gold: str) -> tuple[bool, str]:
     return True, "alternatives"
 
 
-def _compare(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+def _compare(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
-    if _INTEGER.match(given) and _INTEGER.match(gold):
-        return int(given) == int(gold), "integer"
-    if len(given) + len(gold) > SHORT:
-        return _compare_texts(given, gold, budget, is_one)
-    same, rule, work = _compare_short(given, gold, is_one)
+    if _INTEGER.match(candidate) and _INTEGER.match(gold):
+        return int(candidate) == int(gold), "integer"
+    if len(candidate) + len(gold) > MAX_CACHED_CHARS:
+        return _compare_texts(candidate, gold, budget, is_one)
+    same, rule, work = _compare_short(candidate, gold, is_one)
     budget.spend(work)
     return same, rule
 
 
 @lru_cache(maxsize=4096)  # responses to one problem give the same few answers
-def _compare_short(given: str, gold: str, is_one: bool) -> tuple[bool, str, int]:
+def _compare_short(candidate: str, gold: str, is_one: bool) -> tuple[bool, str, int]:
     budget = Budget()
-    same, rule = _compare_texts(given, gold, budget, is_one)
+    same, rule = _compare_texts(candidate, gold, budget, is_one)
     return same, rule, MAX_WORK - budget.left
 
 
@@ -144,23 +143,25 @@ def right_answer(answer: str) -> str:
             return boxed.text
         opened = answer.rpartition("boxed{")[2]  # a box that was never closed
         return opened if opened != answer else answer
-    if (len(answer) > SHOWN or _STATED.search(answer)) and (stated := last_statement(answer)) is not None:
+    if (len(answer) > SHOWN_CHARS or _STATED.search(answer)) and (
+        stated := last_statement(answer)
+    ) is not None:
         return stated
     return answer
 
 
-def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+def _compare_texts(candidate: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. `is_one`: the response gives it in one piece."""
-    one, other = trim(given), trim(gold)
+    one, other = trim(candidate), trim(gold)
     if _INTEGER.match(one) and _INTEGER.match(other):
         return int(one) == int(other), "integer"
-    return _compare_readings(given, gold, budget, is_one)
+    return _compare_readings(candidate, gold, budget, is_one)
 
 
 @with_room
-def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
-    one, other = trim(given), trim(gold)
-    readings = read(given)
+def _compare_readings(candidate: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
+    one, other = trim(candidate), trim(gold)
+    readings = read(candidate)
     if not readings:
         return False, "empty"
     gold_readings = read(gold)
@@ -176,7 +177,7 @@ def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tu
     if choice is None and (value := value_of_option(one)):
         return _compare_texts(value, gold, budget)
     if choice is not None and (value := value_of_option(other)):
-        return _compare_texts(given, value, budget)
+        return _compare_texts(candidate, value, budget)
     if "word" in (readings[0].head, gold_readings[0].head) and same_words(one, other):
         return True, "words"
     if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
@@ -193,15 +194,15 @@ def _meant(
     right answer itself it may be one only for `1, 200`, in this order: not for (1, 200), or 1 or 200. `is_list`:
     commas alone join what the response gives.
     """
-    given, gold = readings[0], gold_readings[0]
+    candidate, gold = readings[0], gold_readings[0]
     for reading in readings:
-        if gold.head in _LISTS or not is_split(reading, given):
+        if gold.head in _LISTS or not is_split(reading, candidate):
             yield reading, gold
     for other in gold_readings[1:]:
         if not is_split(other, gold):
-            yield given, other
-        elif is_list and given.head == "list" and all(item.head != "chain" for item in given.args):
-            yield given, Node("()", other.args)
+            yield candidate, other
+        elif is_list and candidate.head == "list" and all(item.head != "chain" for item in candidate.args):
+            yield candidate, Node("()", other.args)
 
 
 @with_room
@@ -219,16 +220,16 @@ def _fails_alone(gold: Node) -> bool:
 def _stated_inside(text: str) -> str | None:
     r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
     bare = without_typeface(text)
-    stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
+    stated = last_statement(bare) if len(bare) <= 10 * SHOWN_CHARS else None
     return stated if stated is not None and len(stated) < len(bare) else None
 
 
 def shorten(text: str) -> str:
     """shorten("x" * 99) -> 60 characters that end in "…"."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
-_WANTED = {
+_ANSWER_FORMS = {
     "boxed": r"\boxed{…}",
     "stated": r"\boxed{…}, `the answer is …` or `#### …`",
     "any": "answer",

@@ -66,8 +66,8 @@ class Adapters:
     def load(self, trainer: Path) -> None:
         file, ours = trainer / FOLDER / WEIGHTS, self.places()
         try:
-            with safe_open(file, framework="pt") as found:
-                expected = (found.metadata() or {}).get("base_checksum")
+            with safe_open(file, framework="pt") as opened:
+                expected = (opened.metadata() or {}).get("base_checksum")
             theirs = load_file(file)
             config = read_typed(trainer / FOLDER / CONFIG, AdapterConfig)
         except (OSError, ValueError, SafetensorError) as error:
@@ -75,9 +75,9 @@ class Adapters:
                 f"{file.parent} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint "
                 "before it"
             ) from error
-        wanted = {name: (len(rows), *weight.shape[1:]) for name, (weight, rows, _) in ours.items()}
+        own_sizes = {name: (len(rows), *weight.shape[1:]) for name, (weight, rows, _) in ours.items()}
         sizes = {name: tensor.shape for name, tensor in theirs.items()}
-        if sizes != wanted or config.lora_alpha != self.settings.alpha:
+        if sizes != own_sizes or config.lora_alpha != self.settings.alpha:
             raise ValueError(
                 f"{file} has other pairs than [lora] asks for; set its rank, alpha and targets as they were"
             )
@@ -94,7 +94,7 @@ class Adapters:
         """Of every A and B, by PEFT's name for it, the parameter, its rows there, and for B its outputs; and a
         reward model's head, which learns with them.
         """
-        found: dict[str, tuple[Tensor, range, TensorPart | None]] = {}
+        places: dict[str, tuple[Tensor, range, TensorPart | None]] = {}
         for part in weight_parts(self.model.shape):
             owner, _, leaf = part.parameter.rpartition(".")
             matrix = self.model.get_submodule(owner)
@@ -102,11 +102,11 @@ class Adapters:
                 continue
             if (pair := matrix.pair(part.start)) is not None:
                 name = f"base_model.model.{part.hf_name.removesuffix('.weight')}"
-                found[f"{name}.lora_A.weight"] = matrix.A, pair[0], None
-                found[f"{name}.lora_B.weight"] = matrix.B, pair[1], part
+                places[f"{name}.lora_A.weight"] = matrix.A, pair[0], None
+                places[f"{name}.lora_B.weight"] = matrix.B, pair[1], part
         if self.model.shape.scores and self.model.head is not None:
-            found[f"base_model.model.{SCORE_HEAD}"] = self.model.head.weight, range(1), None
-        return found
+            places[f"base_model.model.{SCORE_HEAD}"] = self.model.head.weight, range(1), None
+        return places
 
     def config(self) -> dict[str, object]:
         return {

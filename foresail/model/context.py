@@ -27,7 +27,7 @@ from foresail.recipe.tables.cluster import head_mistakes
 
 
 class ExchangedAttention:
-    """`attend`, which wants all tokens of a batch, for a model that has a slice of them."""
+    """`attend`, which needs all tokens of a batch, for a model that has a slice of them."""
 
     def __init__(self, attend: Attend, group: Any) -> None:
         self.attend, self.group, self.ranks = attend, group, dist.get_world_size(group)
@@ -35,7 +35,7 @@ class ExchangedAttention:
     def __call__(self, layer: int, q_LHd: Tensor, k_LKd: Tensor, v_LKd: Tensor) -> Tensor:
         for mistake in head_mistakes(self.ranks, q_LHd.shape[1], k_LKd.shape[1]):
             raise ValueError(mistake)
-        copies = max(1, self.ranks // k_LKd.shape[1])  # ranks whose queries look at the same key head
+        copies = max(1, self.ranks // k_LKd.shape[1])  # ranks whose queries attend to the same key head
         if copies > 1:
             k_LKd, v_LKd = (x.repeat_interleave(copies, dim=1) for x in (k_LKd, v_LKd))
         parts = [x.unflatten(1, (self.ranks, -1)).transpose(0, 1) for x in (q_LHd, k_LKd, v_LKd)]
@@ -61,9 +61,9 @@ class Exchange(torch.autograd.Function):
 
 def exchange(rows_C: Tensor, group: Any) -> Tensor:
     """Rank 0 has [a, b], rank 1 has [c, d]: then [a, c] and [b, d]."""
-    found_C = torch.empty_like(rows_C)
-    dist.all_to_all_single(found_C, rows_C, group=group)
-    return found_C
+    received_C = torch.empty_like(rows_C)
+    dist.all_to_all_single(received_C, rows_C, group=group)
+    return received_C
 
 
 def merge_over_group(read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
@@ -84,9 +84,9 @@ class MergeOverGroup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
         ctx.save_for_backward(own_R)
-        found_M = read_R.new_zeros(count).index_copy_(0, own_R, read_R)
-        dist.all_reduce(found_M, group=group)
-        return found_M
+        merged_M = read_R.new_zeros(count).index_copy_(0, own_R, read_R)
+        dist.all_reduce(merged_M, group=group)
+        return merged_M
 
     @staticmethod
     def backward(ctx: Any, grad_M: Tensor) -> tuple[Tensor, None, None, None]:

@@ -31,7 +31,7 @@ from foresail.model.mtp import Ahead, MtpHeads, MtpLayer
 from foresail.model.norm import RMSNorm
 from foresail.model.output import Output, add_up, stack_layers
 from foresail.model.readouts import Readout
-from foresail.model.recomputed import Recompute, kept, recomputed
+from foresail.model.recomputed import Recompute, not_recomputed, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.model.router import Route
 from foresail.recipe.shape.hf_unused import NOTHING_UNUSED
@@ -134,7 +134,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """ids and positions in; out comes what `readout` makes of the hidden states and the head's matrix."""
+    """ids and positions in; the result is `readout` of the hidden states and the head's matrix."""
 
     cos: Tensor
     sin: Tensor
@@ -159,7 +159,7 @@ class Decoder(nn.Module):
         self.recompute = True
         for block in (*self.blocks, *(layer.block for layer in self.mtp)):
             assert isinstance(block, Block)
-            block.recomputed = kept  # what is recomputed needs its sources kept, and nothing is
+            block.recomputed = not_recomputed  # its sources are not saved either
 
     def forward(
         self,
@@ -173,7 +173,7 @@ class Decoder(nn.Module):
         """Without a readout the cache of `attend` is filled: the last block writes keys and values, and no more.
 
         `route`, where given, sees the choices of routers, and may replace them. `ahead` is called with the residual
-        stream and the MTP layers; what it makes of them is `Output.ahead`.
+        stream and the MTP layers; its result is `Output.ahead`.
         """
         # The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
         # engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
@@ -196,8 +196,8 @@ class Decoder(nn.Module):
             counts.append(output.counts)
         head_VD = self.embed.weight if self.head is None else self.head.weight
         value = None if readout is None else readout(self.norm(x_TD), head_VD)
-        found = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
-        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), found)
+        read_ahead = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
+        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), read_ahead)
 
     def mtp_heads(self, head_VD: Tensor) -> MtpHeads:
         """The MTP layers with what they share; outside `forward` only where no weight is sharded."""

@@ -23,13 +23,13 @@ memory: Any = module  # its one setting is a property, which type checkers do no
 
 
 @contextmanager
-def deterministic(wanted: bool = True) -> Iterator[None]:
+def deterministic(enabled: bool = True) -> Iterator[None]:
     """Enter it before anything is computed on a GPU: cuBLAS reads its setting when it starts."""
-    if not wanted:
+    if not enabled:
         yield
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # the number stays as it is, but from now on MKL may not choose a smaller one by itself
+    # the same number again, but set, so that MKL may not choose a smaller one by itself
     torch.set_num_threads(torch.get_num_threads())
     before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)

@@ -12,22 +12,22 @@ onednn: Any = torch.backends.mkldnn  # its setting is a property, which type che
 ARM = ("aarch64", "arm64")
 
 
-def choose_device(wanted: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """ "auto" is CUDA when there is one."""
-    if wanted not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"unknown device {wanted!r}; use auto, cpu or cuda")
-    if wanted == "cuda" and not torch.cuda.is_available():
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"unknown device {name!r}; use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
         raise ValueError('the device is set to "cuda" but PyTorch sees none; set it to auto or cpu')
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(wanted)
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
 
 
-def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     """ "auto" is bfloat16 on CUDA and float32 elsewhere."""
-    if wanted == "auto":
+    if name == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return getattr(torch, wanted)
+    return getattr(torch, name)
 
 
 def choose_threads(num_parameters: int, ranks: int = 1, *, beside: int = 0) -> None:

@@ -34,7 +34,7 @@ class DivergenceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherView:
-    """What a teacher makes of the tokens that are compared: hidden states, and the head that reads them."""
+    """A teacher's side of the tokens that are compared: hidden states, and the head that reads them."""
 
     hidden_ME: Tensor
     weight_VE: Tensor

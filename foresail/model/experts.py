@@ -3,9 +3,9 @@
     choice = router(normed_TD)
     out_TD = experts(normed_TD, choice.weights_TA, sort_by_expert(choice.experts_TA, 48), recomputed)
 
-Tokens are sorted by expert, so that every expert multiplies one block of rows. Nothing waits for the host on a GPU
-but backward passes in other dtypes than bfloat16, or in batch-invariant mode. All experts' matrices of one kind
-stand in one parameter, one below the other.
+Tokens are sorted by expert, so that every expert multiplies one block of rows. Nothing waits for the host on a
+GPU but backward passes in other dtypes than bfloat16, or in batch-invariant mode. All experts' matrices of one
+kind are one parameter, one below the other.
 
 Legend: T tokens, A experts of a token, P = T A pairs of both, E experts, D hidden size, I inner width.
 """
@@ -24,7 +24,7 @@ from foresail.model.mlp import silu_mul
 from foresail.model.recomputed import Recompute
 from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
-MOST_DECODED = 4096  # pairs for which the weights are what takes time
+MAX_DECODED = 4096  # pairs for which the weights are what takes time
 
 
 class ByExpert(NamedTuple):
@@ -62,7 +62,7 @@ class Experts(nn.Module):
     def forward(
         self, normed_TD: Tensor, weights_TA: Tensor, by_expert: ByExpert, recomputed: Recompute
     ) -> Tensor:
-        """The weighted sum of what a token's experts make of it, float32."""
+        """The weighted sum of the outputs of each token's experts, float32."""
         if is_decoding(normed_TD, weights_TA):
             return self._decode(normed_TD, weights_TA, by_expert)
         normed_PD = spread(normed_TD, by_expert, self.num_active)
@@ -87,7 +87,7 @@ class Experts(nn.Module):
 
 
 def is_decoding(normed_TD: Tensor, weights_TA: Tensor) -> bool:
-    few = weights_TA.numel() <= MOST_DECODED or normed_TD.dtype == torch.float32
+    few = weights_TA.numel() <= MAX_DECODED or normed_TD.dtype == torch.float32
     return few and not torch.is_grad_enabled() and available.can_fuse(normed_TD) and not is_batch_invariant()
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from foresail.model.kernels import available
 
-MOST_COPIES = 2  # of a parent's tokens, for each token of the batch
+MAX_COPIES = 2  # of a parent's tokens, for each token of the batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class TorchKernel:
 
 
 class FlashAttention:
-    """Which tokens see which. `parents_S` is -1 where there is none; no parent has one."""
+    """Which tokens attend to which. `parents_S` is -1 where there is none; no parent has one."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class FlashAttention:
 
 
 class ParentSpans:
-    """How children see their parents: of which tokens, in which spans."""
+    """How children attend to their parents: of which tokens, in which spans."""
 
     def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
         lengths_S, above, first = starts_S1.diff(), count_parents(parents_S), int((parents_S < 0).sum())
@@ -96,7 +96,7 @@ class ParentSpans:
         families_P = torch.zeros(above, dtype=lengths_S.dtype).index_add_(0, parents_C, lengths_C)
         self.forward = self.backward = make_spans(families_P, lengths_S[:above], device, causal=False)
         self.copies_J: Tensor | None = None
-        if int(lengths_S[parents_C].sum()) <= MOST_COPIES * int(starts_S1[-1]):
+        if int(lengths_S[parents_C].sum()) <= MAX_COPIES * int(starts_S1[-1]):
             self.backward = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
             copies = [torch.arange(int(starts_S1[p]), int(starts_S1[p + 1])) for p in parents_C.tolist()]
             self.copies_J = torch.cat(copies).to(device, non_blocking=True)

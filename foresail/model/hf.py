@@ -3,8 +3,8 @@
     model = load_model("checkpoints/qwen", dtype=torch.bfloat16, device="cuda")
     save_model(model, "out", special=read_special_ids("checkpoints/qwen"))
 
-Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a fresh folder beside
-the goal and rename it.
+Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a new folder beside the target
+and rename it.
 """
 
 from __future__ import annotations
@@ -185,11 +185,11 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
             "true in config.json"
         )
     if missing or unexpected:
-        found = [f"{some(missing)} missing"] if missing else []
-        found += [f"{some(unexpected)} unexpected"] if unexpected else []
+        mistakes = [f"{some(missing)} missing"] if missing else []
+        mistakes += [f"{some(unexpected)} unexpected"] if unexpected else []
         raise ValueError(
             f"{source} does not match its config as a {shape.family} model with {shape.num_layers} layers: "
-            f"{'; '.join(found)}. Use the config.json that came with these weights"
+            f"{'; '.join(mistakes)}. Use the config.json that came with these weights"
         )
 
 

@@ -41,7 +41,7 @@ class TokenLikelihood(torch.autograd.Function):
         logprobs_M, entropy_M, log_sums_M = scores_3M
         ctx.save_for_backward(hidden_MD, weight_VD, ids_M, log_sums_M, entropy_M)
         ctx.temperature = temperature
-        ctx.set_materialize_grads(False)  # most losses have none by the entropy
+        ctx.set_materialize_grads(False)  # most losses do not use the entropy
         return logprobs_M, entropy_M
 
     @staticmethod

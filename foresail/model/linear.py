@@ -32,13 +32,13 @@ _thread = ThreadMode()
 
 
 @contextmanager
-def batch_invariant(wanted: bool = True) -> Iterator[None]:
+def batch_invariant(enabled: bool = True) -> Iterator[None]:
     """Inside, a row's product does not depend on the rows beside it; a CUDA graph keeps what it was captured in.
 
     It holds for the whole process, all threads of it, those of the backward pass among them.
     """
     global _process_invariant
-    before, _process_invariant = _process_invariant, _process_invariant or wanted
+    before, _process_invariant = _process_invariant, _process_invariant or enabled
     try:
         yield
     finally:
@@ -46,12 +46,12 @@ def batch_invariant(wanted: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def thread_batch_invariant(wanted: bool = True) -> Iterator[None]:
-    """The same for this thread alone, as an engine wants it for each of its steps.
+def thread_batch_invariant(enabled: bool = True) -> Iterator[None]:
+    """The same for this thread alone: an engine sets it for each of its steps.
 
     A reward model may score in another thread meanwhile: its sums must not depend on when the engine is at work.
     """
-    before, _thread.invariant = _thread.invariant, _thread.invariant or wanted
+    before, _thread.invariant = _thread.invariant, _thread.invariant or enabled
     try:
         yield
     finally:

@@ -3,8 +3,9 @@
     merge([Path("rm-1"), Path("rm-2")], Path("rm"))                   # foresail merge rm-1 rm-2 --out rm
     merge([Path("old"), Path("new")], Path("both"), weights=[1, 3])   # a quarter of the one, the rest of the other
 
-Weights of models that were trained from one start can be averaged; of others the mean means nothing. Files are
-read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the first's.
+Weights of models that were trained from one start can be averaged; the mean of others is no working model. Files
+are read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the
+first's.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class TensorEntry:
 
 
 def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | None = None) -> list[str]:
-    """Write the mean, of weight 1 each or as given, to a new folder; what differs besides weights is told."""
+    """Write the mean, of weight 1 each or as given, to a new folder. The notes say what differs besides weights."""
     shares = check_weights(weights or [1.0] * len(sources), len(sources))
     if target.exists():
         raise FileExistsError(f"{target} is already there; remove it, or choose another folder")
@@ -49,9 +50,9 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
     entries = [
         {name: entry for file in files_of(place) for name, entry in read_entries(file)} for place in places
     ]
-    for source, place, found in zip(sources[1:], places[1:], entries[1:], strict=True):
-        check_alike(sources[0], source, entries[0], found)
-        assert place.keys() == found.keys()
+    for source, place, own_entries in zip(sources[1:], places[1:], entries[1:], strict=True):
+        check_alike(sources[0], source, entries[0], own_entries)
+        assert place.keys() == own_entries.keys()
     notes = [note for source in sources[1:] for note in compare_tokenizers(sources[0], source)]
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing_directory(target) as aside, ExitStack() as opened:
@@ -64,7 +65,7 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
             return mean_of(name, tensors, shares)
 
         for file in files_of(places[0]):
-            names = {name: entries[0][name] for name, found in places[0].items() if found == file}
+            names = {name: entries[0][name] for name, own_file in places[0].items() if own_file == file}
             write_tensors(aside / file.name, names, mean)
         for other in plain_files(sources[0]):
             shutil.copyfile(other, aside / other.name)
@@ -100,12 +101,12 @@ def files_of(place: Mapping[str, Path]) -> list[Path]:
 def read_entries(file: Path) -> Iterator[tuple[str, TensorEntry]]:
     with open_weights(file) as weights:
         for name in weights.keys():  # noqa: SIM118
-            found = weights.get_slice(name)
-            yield name, TensorEntry(dtype=found.get_dtype(), sizes=tuple(found.get_shape()))
+            part = weights.get_slice(name)
+            yield name, TensorEntry(dtype=part.get_dtype(), sizes=tuple(part.get_shape()))
 
 
 def check_alike(
-    first: Path, other: Path, wanted: Mapping[str, TensorEntry], found: Mapping[str, TensorEntry]
+    first: Path, other: Path, entries: Mapping[str, TensorEntry], other_entries: Mapping[str, TensorEntry]
 ) -> None:
     """The first difference in shape, names, sizes or dtypes, in words."""
     ours, theirs = (read_shape(path, context=SHORTEST_CONTEXT) for path in (first, other))
@@ -116,11 +117,11 @@ def check_alike(
                 f"{first} and {other} are no models of one shape: {key} is {mine} and {its}; merge checkpoints "
                 "that were trained from the same one"
             )
-    for name in sorted(wanted.keys() ^ found.keys()):
-        has, lacks = (first, other) if name in wanted else (other, first)
+    for name in sorted(entries.keys() ^ other_entries.keys()):
+        has, lacks = (first, other) if name in entries else (other, first)
         raise ValueError(f"{has} has a tensor {name}, which {lacks} lacks; merge checkpoints of one kind")
-    for name in sorted(wanted):
-        one, two = wanted[name], found[name]
+    for name in sorted(entries):
+        one, two = entries[name], other_entries[name]
         if one.sizes != two.sizes:
             raise ValueError(
                 f"{name} has shape {list(one.sizes)} in {first} and {list(two.sizes)} in {other}"
@@ -133,7 +134,7 @@ def check_alike(
 
 
 def compare_tokenizers(first: Path, other: Path) -> Iterator[str]:
-    """Other words for the ids are a mistake; another chat template is told of."""
+    """Other words for the ids are a mistake; another chat template is a note."""
     mine, its = (read_if_there(path / "tokenizer.json") for path in (first, other))
     if mine != its:
         where = next(

@@ -18,7 +18,7 @@ from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
 
 class MixtureOfExperts(nn.Module):
-    """x + what each token's experts make of it; the sum may take the place of x."""
+    """x + the output of each token's experts; the sum may take the place of x."""
 
     def __init__(self, hidden_size: int, shape: ExpertShape) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class MixtureOfExperts(nn.Module):
                 routed, partial(self.shared, x_TD, normed_TD, recomputed)
             )
         out_TD = x_TD + routed_TD
-        if not torch.is_grad_enabled():  # nobody learns, nobody counts
+        if not torch.is_grad_enabled():  # without gradients there is no loss and no count
             return Output(out_TD)
         counts_E = by_expert.counts_E
         return Output(out_TD, self.router.side_losses(choice, counts_E), counts={EXPERT_LOAD: counts_E})

@@ -15,7 +15,7 @@ from foresail.model.recomputed import Recompute
 
 
 class MLP(nn.Module):
-    """x + what each token makes of itself; the sum may take the place of x."""
+    """x + the layer's output; the sum may take the place of x."""
 
     def __init__(self, hidden_size: int, inner_size: int) -> None:
         super().__init__()

@@ -100,5 +100,5 @@ Ahead = Callable[[Tensor, MtpHeads], A]  # of the stream and the layers, inside 
 
 
 def stream(stream_TD: Tensor, heads: MtpHeads) -> Tensor:
-    """For who goes on with the layers outside the pass."""
+    """For callers that run the layers outside the pass."""
     return stream_TD

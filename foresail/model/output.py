@@ -43,3 +43,8 @@ def stack_layers(counts: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]
         for name, value in layer.items():
             rows.setdefault(name, []).append(value)
     return {name: torch.stack(values) for name, values in rows.items()} or NOTHING
+
+
+def is_extreme(name: str) -> bool:
+    """Whether a statistic of this name is the greatest of its values, and no sum or mean."""
+    return name.endswith("_max")

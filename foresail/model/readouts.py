@@ -54,7 +54,9 @@ def divergence_at(places_M: Tensor, teacher: TeacherView, comparison: Divergence
 
 
 def view_at(places_M: Tensor, *, whole: bool) -> Readout[TeacherView]:
-    """What a teacher makes of each place; `whole`: its head is a copy, for the weights are sharded again."""
+    """A teacher's hidden state at each place, and its head; `whole`: its head is a copy, for the weights are
+    sharded again.
+    """
     return lambda hidden_TD, head_VE: TeacherView(
         hidden_ME=hidden_TD[places_M], weight_VE=head_VE.clone() if whole else head_VE
     )

@@ -4,7 +4,7 @@
     with recomputed(inner_TI, silu_mul, gate_up_T2I):
         out_TD = down(inner_TI)          # would keep inner_TI for its gradient; keeps how to make it instead
 
-What it is made of must be kept by somebody, as here by `silu_mul` itself.
+Its sources must be saved anyway, as here by `silu_mul` itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Make = Callable[[Tensor], Tensor]
 Recompute = Callable[[Tensor, Make, Tensor], AbstractContextManager[object]]
 
 
-def kept(tensor: Tensor, make: Make, source: Tensor) -> AbstractContextManager[object]:
+def not_recomputed(tensor: Tensor, make: Make, source: Tensor) -> AbstractContextManager[object]:
     """In the place of `recomputed`: operations keep what they need."""
     return nullcontext()
 
@@ -33,13 +33,13 @@ def recomputed(tensor: Tensor, make: Make, source: Tensor) -> AbstractContextMan
         return nullcontext()
     place, shape = tensor.data_ptr(), tensor.shape
 
-    def pack(kept: Tensor) -> Tensor | tuple[Make, Tensor]:
-        return (make, source) if kept.data_ptr() == place and kept.shape == shape else kept
+    def pack(saved: Tensor) -> Tensor | tuple[Make, Tensor]:
+        return (make, source) if saved.data_ptr() == place and saved.shape == shape else saved
 
-    def unpack(kept: Tensor | tuple[Make, Tensor]) -> Tensor:
-        if isinstance(kept, Tensor):
-            return kept
+    def unpack(packed: Tensor | tuple[Make, Tensor]) -> Tensor:
+        if isinstance(packed, Tensor):
+            return packed
         with torch.no_grad():
-            return kept[0](kept[1])
+            return packed[0](packed[1])
 
     return saved_tensors_hooks(pack, unpack)

@@ -10,7 +10,7 @@ from foresail.model.rotary import rotary_table
 
 
 def set_rotary(model: Decoder, *, rope_theta: float | None = None, context: int = 0) -> None:
-    """The context only grows. Where nothing is other than it was, nothing is done."""
+    """The context only grows. Nothing is done where both are as they were."""
     if (shape := model.shape.lengthened(context, rope_theta)) == model.shape:
         return
     model.shape = shape

@@ -73,8 +73,8 @@ class Router(nn.Module):
             return self._decode(normed_TD)
         logits_TE = linear(normed_TD.float(), self.weight.float())
         scores_TE = logits_TE.softmax(-1)
-        wanted_TE = scores_TE if self.correction is None else scores_TE + self.correction
-        experts_TA = wanted_TE.topk(self.active, dim=-1).indices
+        ranking_TE = scores_TE if self.correction is None else scores_TE + self.correction
+        experts_TA = ranking_TE.topk(self.active, dim=-1).indices
         if route is not None:
             experts_TA = route(experts_TA)
         weights_TA = scores_TE.gather(-1, experts_TA)
@@ -94,13 +94,13 @@ class Router(nn.Module):
 
     def side_losses(self, choice: ExpertChoice, counts_E: Tensor) -> dict[str, Tensor]:
         """Means over the tokens, with their coefficients."""
-        found = {}
+        losses = {}
         if self.losses.balance:
             balance = balance_loss(choice.logits_TE.softmax(-1), counts_E)
-            found["router/balance_loss"] = self.losses.balance * balance
+            losses["router/balance_loss"] = self.losses.balance * balance
         if self.losses.z:
-            found["router/z_loss"] = self.losses.z * z_loss(choice.logits_TE)
-        return found
+            losses["router/z_loss"] = self.losses.z * z_loss(choice.logits_TE)
+        return losses
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """The correction stays float32 where all else becomes 16 bits: it grows by less than those can hold."""

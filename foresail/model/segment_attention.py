@@ -44,7 +44,7 @@ class SegmentAttention:
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         queries, keys, values = (x.split(self.lengths) for x in (q_THd, k_TKd, v_TKd))
-        grouped, found = q_THd.shape[1] != k_TKd.shape[1], []
+        grouped, outputs = q_THd.shape[1] != k_TKd.shape[1], []
         for segment, parent in enumerate(self.parents):
             k_JKd, v_JKd = keys[segment], values[segment]
             if parent >= 0:
@@ -58,5 +58,5 @@ class SegmentAttention:
                 is_causal=parent < 0,
                 enable_gqa=grouped,
             )
-            found.append(out_1HLd[0].transpose(0, 1))
-        return torch.cat(found)
+            outputs.append(out_1HLd[0].transpose(0, 1))
+        return torch.cat(outputs)

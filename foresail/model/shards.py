@@ -42,7 +42,7 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
         reshard_after_forward=True,  # the root's too: between passes every weight is a shard
         mp_policy=MixedPrecisionPolicy(reduce_dtype=wide, cast_forward_inputs=False),
     )
-    # nobody adds in place to what a pass hands out
+    # no caller adds in place to the outputs of a pass
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
     assert isinstance(module, FSDPModule)
     module.set_gradient_divide_factor(1.0)

@@ -17,7 +17,9 @@ from foresail.model.padded import PaddedAttention
 
 
 class SharedPromptAttention:
-    """Which tokens are whose, and what each may see. `parents_S` is -1 where there is none, and then 0 or more."""
+    """The segment of each token, and the tokens it may attend to. `parents_S` is -1 where there is none, and then 0
+    or more.
+    """
 
     def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
         lengths_S, roots = starts_S1.diff(), int((parents_S < 0).sum())

@@ -40,10 +40,10 @@ def init_weights(model: Decoder, seed: int, *, only: str = "") -> None:
 def checksum(model: Decoder) -> int:
     """A sum over all bits of all parameters, each with its place: equal weights give equal sums.
 
-    Of sharded ones all ranks ask for it, and each gets it.
+    With sharded weights all ranks call it, and all get the result.
     """
     sums = enumerate((tensor_checksum(everywhere_whole(weight)) for weight in model.parameters()), start=1)
-    return sum(number * found for number, found in sums) & SIXTY_FOUR_BITS
+    return sum(number * count for number, count in sums) & SIXTY_FOUR_BITS
 
 
 def tensor_checksum(tensor: Tensor) -> int:

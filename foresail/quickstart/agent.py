@@ -19,7 +19,8 @@ from typing import Any
 
 from foresail.data.made.multi_hop import make_problems
 from foresail.data.made.multi_hop_traces import converse
-from foresail.quickstart.reasoning import DTYPE, Interrupted, run_stage, small_shape, write_lines
+from foresail.quickstart.reasoning import DTYPE, small_shape, write_lines
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
@@ -32,8 +33,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.runlog.episode import episode_lines
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 from foresail.train.stopwatch import Stopwatch
 
 HOPS, NUM_TRAIN, NUM_TEST = 2, 8000, 100
@@ -42,10 +41,8 @@ MAX_PROMPT_TOKENS, MAX_NEW_TOKENS, MAX_TURNS = 24, 120, 4
 MARKS = ("<search>", "</search>", "<answer>", "</answer>")
 
 
-def run_quickstart_agent(
-    folder: Path, *, seed: int, note: Callable[[str], None]
-) -> dict[str, Any] | Interrupted:
-    """The whole way; gives what summary.json holds, or tells where it was interrupted."""
+def run_quickstart_agent(folder: Path, *, seed: int, note: Callable[[str], None]) -> dict[str, Any]:
+    """The whole way; gives what summary.json holds."""
     watch = Stopwatch()
     with watch("world and tokenizer"):
         note(
@@ -56,14 +53,10 @@ def run_quickstart_agent(
         note(
             f"cold start: {TOO_SOON_SHARE:.0%} of the examples answer too soon, the others search to the end"
         )
-        sft = run_stage(run_sft, sft_recipe(folder, seed, tokenizer.vocab_size))
-    if not sft.finished:
-        return Interrupted(stage="sft")
+        sft = train_stage(sft_recipe(folder, seed, tokenizer.vocab_size))
     with watch("rl"):
         note("reinforcement over episodes: right answers are rewarded, nothing else is said")
-        rl = run_stage(run_rl, rl_recipe(folder, seed, sft.checkpoint))
-    if not rl.finished:
-        return Interrupted(stage="rl")
+        rl = train_stage(rl_recipe(folder, seed, sft.checkpoint))
     run = RunDirectory(rl.run)
     held_out = [
         next(iter(measured.values())) for record in run.read_metrics() if (measured := accuracies(record))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,22 +21,17 @@ from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
 from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
-from foresail.recipe.reading.out_of_memory import explaining_memory
-from foresail.recipe.reading.run_folder import check_folder
+from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
-from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Problem
 from foresail.runlog.atomic import write_text
-from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.session import Outcome
-from foresail.train.stages.rl import run_rl
-from foresail.train.stages.sft import run_sft
 from foresail.train.stopwatch import Stopwatch
 
 NUM_TRAIN, NUM_TEST, STEPS = 6000, 200, (3, 5)
@@ -48,15 +42,8 @@ PAGE_SIZE = 8  # tokens; prompts are that short
 DTYPE: Literal["float32"] = "float32"  # also on CUDA: so small a model gains nothing from less
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interrupted:
-    """A stage was asked to stop; the same command goes on with it."""
-
-    stage: str
-
-
-def run_quickstart(folder: Path, *, seed: int, note: Callable[[str], None]) -> dict[str, Any] | Interrupted:
-    """The whole way; gives what summary.json holds, or tells where it was interrupted."""
+def run_quickstart(folder: Path, *, seed: int, note: Callable[[str], None]) -> dict[str, Any]:
+    """The whole way; gives what summary.json holds."""
     watch = Stopwatch()
     with watch("problems and tokenizer"):
         note(
@@ -66,16 +53,12 @@ def run_quickstart(folder: Path, *, seed: int, note: Callable[[str], None]) -> d
         tokenizer = write_tokenizer(folder)
     with watch("sft"):
         note(f"cold start: {DIRECT_SHARE:.0%} of the examples answer at once, the others work in steps")
-        sft = run_stage(run_sft, sft_recipe(folder, seed, tokenizer.vocab_size))
-    if not sft.finished:
-        return Interrupted(stage="sft")
+        sft = train_stage(sft_recipe(folder, seed, tokenizer.vocab_size))
     with watch("evaluate before"):
         before = evaluate_stage(sft, folder, seed)
     with watch("rl"):
         note("reinforcement: right answers are rewarded, nothing else is said")
-        rl = run_stage(run_rl, rl_recipe(folder, seed, sft.checkpoint))
-    if not rl.finished:
-        return Interrupted(stage="rl")
+        rl = train_stage(rl_recipe(folder, seed, sft.checkpoint))
     with watch("evaluate after"):
         after = evaluate_stage(rl, folder, seed)
     summary = {
@@ -144,14 +127,6 @@ def write_tokenizer(folder: Path) -> Tokenizer:
 
 
 # Stages.
-
-
-def run_stage(run: Callable[..., Outcome], recipe: Stage) -> Outcome:
-    """Start the stage, or go on with it; a folder with another recipe (another seed, say) is refused."""
-    if (other := check_folder(recipe)) is not None:
-        raise ValueError(other)
-    with explaining_memory(recipe):
-        return run(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
 def small_shape(vocab_size: int, max_context: int) -> ModelShape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,14 @@ def report(folder: Path, summary: Mapping[str, Any], console: Console, program: 
         console.print(Text(f"\n{sample['problem']}   (right answer: {sample['answer']})", style="bold"))
         console.print(Text(f"  before  {sample['before']}"))
         console.print(Text(f"  after   {sample['after']}"))
-    seconds = summary["seconds"]
-    spent = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 1)
-    console.print(Text(f"\ntime: {spent}"))
-    console.print(Text(save_curves(folder)))
-    console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
-    for command in next_commands(folder, summary):
-        console.print(Text(f"  {program} {command}"), soft_wrap=True)
+    checkpoint, test = summary["checkpoints"]["rl"], folder / "data" / "test.jsonl"
+    commands = (
+        f"show {quote(folder)}",
+        f"eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40",
+        f"rl {quote(folder / 'rl' / 'recipe.toml')} run.name=rl-cispo loss.kind=cispo",
+    )
+    title = "Reinforcement discovers that thinking pays"
+    print_end(folder, summary, console, title, [f"{program} {command}" for command in commands])
 
 
 def report_agent(folder: Path, summary: Mapping[str, Any], console: Console, program: str) -> None:
@@ -42,16 +43,13 @@ def report_agent(folder: Path, summary: Mapping[str, Any], console: Console, pro
         console.print(Text(f"\nan episode {when}", style="bold"))
         for line in lines:
             console.print(Text(line), soft_wrap=True)
-    spent = ", ".join(f"{name} {value:.0f} s" for name, value in summary["seconds"].items() if value >= 1)
-    console.print(Text(f"\ntime: {spent}"))
-    console.print(Text(save_curves(folder, "Reinforcement discovers that searching on pays")))
-    console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
-    for command in (
+    commands = (
         f"show {quote(folder / 'rl')} --samples",
         f"eval {quote(folder / 'rl')} --samples 4",
         f"rl {quote(folder / 'rl' / 'recipe.toml')} run.name=pbsd credit.kind=pbsd credit.hint=' {{answer}}?'",
-    ):
-        console.print(Text(f"  {program} {command}"), soft_wrap=True)
+    )
+    title = "Reinforcement discovers that searching on pays"
+    print_end(folder, summary, console, title, [f"{program} {command}" for command in commands])
 
 
 def accuracy_table(summary: Mapping[str, Any]) -> Table:
@@ -65,23 +63,25 @@ def accuracy_table(summary: Mapping[str, Any]) -> Table:
     return table
 
 
-def save_curves(folder: Path, title: str = "Reinforcement discovers that thinking pays") -> str:
+def print_end(
+    folder: Path, summary: Mapping[str, Any], console: Console, title: str, commands: Sequence[str]
+) -> None:
+    """Where time went, where the files are, and how to go on; `title` is the picture's."""
+    spent = ", ".join(f"{name} {value:.0f} s" for name, value in summary["seconds"].items() if value >= 1)
+    console.print(Text(f"\ntime: {spent}"))
+    console.print(Text(save_curves(folder, title)))
+    console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
+    for command in commands:
+        console.print(Text(f"  {command}"), soft_wrap=True)
+
+
+def save_curves(folder: Path, title: str) -> str:
     """curves.png of the reinforcement; without matplotlib the run is still a success."""
     try:
-        metrics = RunDirectory(folder / "rl").read_metrics()
-        figure = plot_curves(metrics, title)
-        save_figure(figure, folder / "curves.png")
+        save_figure(plot_curves(RunDirectory(folder / "rl").read_metrics(), title), folder / "curves.png")
     except ImportError as error:
         return f"no curves drawn: {error}"
     return f"curves: {folder / 'curves.png'}"
-
-
-def next_commands(folder: Path, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Commands that work as they are: look closer, and see what another loss makes of the same start."""
-    checkpoint, test = summary["checkpoints"]["rl"], folder / "data" / "test.jsonl"
-    yield f"show {quote(folder)}"
-    yield f"eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40"
-    yield f"rl {quote(folder / 'rl' / 'recipe.toml')} run.name=rl-cispo loss.kind=cispo"
 
 
 def quote(path: Path | str) -> str:

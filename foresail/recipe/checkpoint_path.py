@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 
 def checkpoint_of(path: str) -> str:
-    """Of a run the best step where one is kept, else the newest; anything else as it is."""
+    """A run's best step where one is kept, else its newest; any other folder is itself."""
     steps = Path(path) / "checkpoints"
     if (Path(path) / "config.json").exists() or not steps.is_dir():
         return path
@@ -20,10 +20,10 @@ def checkpoint_of(path: str) -> str:
 
 
 def trained_checkpoint(run: Path) -> Path:
-    """The same, of a run that must have one."""
-    if (found := Path(checkpoint_of(str(run)))) == run:
+    """The same, for a run that must have a checkpoint."""
+    if (checkpoint := Path(checkpoint_of(str(run)))) == run:
         raise FileNotFoundError(f"{run} has no checkpoint yet; let it finish a step")
-    return found
+    return checkpoint
 
 
 CheckpointPath = Annotated[str, AfterValidator(checkpoint_of)]

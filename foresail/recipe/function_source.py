@@ -1,4 +1,4 @@
-"""What a function is known by: its source, so that the same cell run again gives the same function.
+"""Fingerprints of functions, by their source: the same notebook cell run again gives the same one.
 
     fingerprint(lambda response, answer: 1.0) == fingerprint(lambda response,answer:  1.0)   # wherever it stands
 
@@ -28,7 +28,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 def fingerprint_in_file(file: Path, function: str) -> str | None:
-    """The same of a function at the top of a file, which is not run; None if it has none."""
+    """Of a function at the top of a file, which is not run; None if there is none of that name."""
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
@@ -80,7 +80,7 @@ def written(node: Definition) -> str:
 
 
 def code_text(code: CodeType) -> str:
-    """For code typed at a prompt, or made of text, whose source nobody has."""
+    """For code without a source: typed at a prompt, or made by exec."""
     consts = [code_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
     return repr((code.co_code, code.co_names, code.co_varnames, consts))
 
@@ -106,7 +106,7 @@ def definitions(tree: ast.AST) -> Iterator[Definition]:
 
 
 def is_made_of(code: CodeType, node: Definition) -> bool:
-    """By name and first line; of lambdas, of which one line may hold several, by their columns."""
+    """By name and first line; lambdas, of which one line may hold several, by their columns."""
     if not isinstance(node, ast.Lambda):
         first = min(line.lineno for line in (node, *node.decorator_list))
         return (node.name, first) == (code.co_name, code.co_firstlineno)

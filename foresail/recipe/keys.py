@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, Strict
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -21,18 +21,24 @@ class OneOrMore:
 
     short: str | None = None
 
-    def __call__(self, given: Any) -> Any:
-        if given is None:
+    def __call__(self, value: Any) -> Any:
+        if value is None:
             return ()
-        if isinstance(given, str) and self.short is not None:
-            given = {self.short: given}
-        if isinstance(given, dict | BaseModel):
-            given = [given]
-        if not isinstance(given, list | tuple):
-            return given
+        if isinstance(value, str) and self.short is not None:
+            value = {self.short: value}
+        if isinstance(value, dict | BaseModel):
+            value = [value]
+        if not isinstance(value, list | tuple):
+            return value
         return [
-            entry.model_dump(exclude_unset=True) if isinstance(entry, BaseModel) else entry for entry in given
+            entry.model_dump(exclude_unset=True) if isinstance(entry, BaseModel) else entry for entry in value
         ]
+
+
+T = TypeVar("T")
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Tables = Annotated[tuple[T, ...], Strict(False), BeforeValidator(OneOrMore())]
+FilesOrTables = Annotated[tuple[T, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def key_type(field: FieldInfo) -> Any:
 
 
 def kinds(field: FieldInfo) -> frozenset[Kind]:
-    """What a key takes; "nothing" is none as TOML has it not, "none" a value of that name.
+    """What a key takes; "nothing" is None, which TOML has not, and "none" a value of that name.
 
     Of `str | tuple[str, ...] | None`: text, list, nothing; of `Literal["none", "ngram"]`: choice, none.
     """
@@ -119,17 +125,21 @@ def find_field(location: Sequence[int | str], table: type[BaseModel]) -> FieldIn
 
 
 def default_at(names: Sequence[str], table: type[BaseModel]) -> Any:
-    """What a key is where nothing is said: of checkpoints.every 50 in sft, whatever other stages have."""
+    """The default of a key in this stage: checkpoints.every is 50 in sft, whatever it is in others."""
     *tables, last = names
-    given: Any = None
+    default: Any = None
     for number, name in enumerate(tables):
         field = find_field(names[: number + 1], table)
-        given = (
-            getattr(given, name, None) if given is not None else field.default if field is not None else None
+        default = (
+            getattr(default, name, None)
+            if default is not None
+            else field.default
+            if field is not None
+            else None
         )
-        given = given if isinstance(given, BaseModel) else None
+        default = default if isinstance(default, BaseModel) else None
     field = find_field(names, table)
-    return getattr(given, last) if given is not None else None if field is None else field.default
+    return getattr(default, last) if default is not None else None if field is None else field.default
 
 
 def known_keys(table: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -156,9 +166,9 @@ def stage_of(table: type[BaseModel]) -> str:
     return str(field.default) if field is not None and isinstance(field.default, str) else ""
 
 
-def leaves(given: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """leaves({"run": {"seed": 1}, "steps": 2}) -> ("run.seed", 1), ("steps", 2)."""
-    for name, value in given.items():
+    for name, value in table.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, f"{prefix}{name}.")
         else:

@@ -68,7 +68,7 @@ def name_of(function: Function) -> str:
 
 
 def can_travel(function: Function) -> bool:
-    """Whether a process of its own can load it."""
+    """Whether another process can load it."""
     return not given_by_program(function)
 
 
@@ -86,7 +86,7 @@ def given_by_program(function: Function) -> bool:
 
 
 def fingerprint_of_named(grader: str) -> str | None:
-    """What `rewards.py:score` is known by, which is not run; None where it is no function at the top of a file."""
+    """The fingerprint of `rewards.py:score`, which is not run; None if it is no function at the top of a file."""
     place, function = split_name(grader)
     if not place or place == IN_PROGRAM:
         return None
@@ -95,18 +95,22 @@ def fingerprint_of_named(grader: str) -> str | None:
 
 
 def how_to_give(functions: Mapping[str, str]) -> str:
-    """What to do where functions are needed that a program gave: how_to_give({"reward.grader": "python:score"})."""
+    """How to pass again functions that a program gave: how_to_give({"reward.grader": "python:score"})."""
     names = {key: split_name(function)[1] for key, function in functions.items()}
     files = [f"{key}=FILE.py:{'NAME' if name == LAMBDA else name}" for key, name in names.items()]
     (first, *more), listed = names.values(), ", ".join(names.values())
     if more:
-        told = (
+        advice = (
             f"the rewards {listed} were given by a Python program; in Python pass them again, as reward=[…]"
         )
     else:
         again = "…" if first == LAMBDA else first
-        told = f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"
-    return f"{told}; on the command line put {'them' if more else 'it'} into a file and say {' '.join(files)}"
+        advice = (
+            f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"
+        )
+    return (
+        f"{advice}; on the command line put {'them' if more else 'it'} into a file and say {' '.join(files)}"
+    )
 
 
 def explain_shapes(name: str, names: Collection[str]) -> str:

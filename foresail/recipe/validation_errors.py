@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
-MOST_SHOWN = 80  # characters of a mistaken value
+MAX_SHOWN = 80  # characters of a mistaken value
 WANTED = {
     "string_type": "text in quotes",
     "int_type": "a whole number",
@@ -34,20 +34,20 @@ BOUNDS = {
 def explain_errors(
     error: ValidationError,
     stage: type[BaseModel],
-    given: Mapping[str, Any],
+    written: Mapping[str, Any],
     *,
-    told: Sequence[str] = (),
+    reported: Sequence[str] = (),
     hint: Callable[[str], str] = lambda key: "remove it",
 ) -> Iterator[str]:
-    """One line per mistake in what was `given`; checks across keys bring their own words, one line each.
+    """One line per mistake in what was `written`; checks across keys bring their own words, one line each.
 
-    Mistakes that only follow from the keys already `told` of are left out. `hint` says what to do about a key that
+    Mistakes that only follow from the keys already `reported` are left out. `hint` says what to do about a key that
     there is not.
     """
     known = {*all_keys(stage)}
-    for found in error.errors(include_url=False):
-        detail = with_lone_tables(found, stage, given)
-        if any(key.startswith(f"{key_of(detail)}.") for key in told):
+    for raw_detail in error.errors(include_url=False):
+        detail = with_lone_tables(raw_detail, stage, written)
+        if any(key.startswith(f"{key_of(detail)}.") for key in reported):
             continue
         if detail["type"] == "value_error":
             prefix = f"{key_of(detail)}: " if detail["loc"] else ""
@@ -60,10 +60,12 @@ def explain_errors(
             yield sentence(detail, find_field(detail["loc"], stage), note)
 
 
-def with_lone_tables(detail: ErrorDetails, stage: type[BaseModel], given: Mapping[str, Any]) -> ErrorDetails:
+def with_lone_tables(
+    detail: ErrorDetails, stage: type[BaseModel], written: Mapping[str, Any]
+) -> ErrorDetails:
     """("data", 0, "source") as ("data", "source"), where there is one table under a name that may have several."""
     location: list[int | str] = []
-    there: Any = given
+    there: Any = written
     for name in detail["loc"]:
         field = find_field(location, stage)
         if isinstance(name, int):
@@ -112,7 +114,7 @@ def choices_of(annotation: Any) -> tuple[Any, ...]:
     """Of a Literal, or of the one inside `Literal[…] | None` or `tuple[Literal[…], ...]`."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
-    return next((found for inner in get_args(annotation) if (found := choices_of(inner))), ())
+    return next((choices for inner in get_args(annotation) if (choices := choices_of(inner))), ())
 
 
 def missing(key: str, field: FieldInfo | None) -> str:
@@ -143,4 +145,4 @@ def show(value: Any) -> str:
 def shortened(text: str) -> str:
     """On one line, and no longer than one reads."""
     line = " ".join(text.splitlines())
-    return line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"
+    return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"

@@ -28,8 +28,8 @@ def open_grading(
 ) -> Grading:
     """Ready when it returns; a ValueError where its grader cannot be loaded.
 
-    `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever. `hosts`
-    grade what would be graded in a pool of this one. `device` is where a reward model is.
+    `prints` is the file for what reward functions print; without it, processes print to stderr. `hosts` grade what
+    would be graded in a pool of this one. `device` is where a reward model is.
     """
     named = {key: name for key, name in settings.functions.items() if isinstance(name, str)}
     if missing := {

@@ -1,4 +1,4 @@
-"""Graders by source: a problem of one source may be graded and paid otherwise than one of another."""
+"""Graders by source: each source of problems may have a grader and rewards of its own."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ def check_columns(required_columns: Sequence[RequiredColumns], table: str, setti
 
 
 def check_problem(required_columns: Sequence[RequiredColumns], problem: Problem, where: str) -> None:
-    for wish in required_columns:
-        if missing := [column for column in wish.columns if column not in problem.extra]:
+    for required in required_columns:
+        if missing := [column for column in required.columns if column not in problem.extra]:
             there = ", ".join(sorted({"answer", *problem.extra}))
-            place = f" ({wish.place})" if wish.place else ""
+            place = f" ({required.place})" if required.place else ""
             raise ValueError(
-                f"{wish.function}{place} wants the column{'s' * (len(missing) > 1)} {', '.join(missing)}, and "
+                f"{required.function}{place} wants the column{'s' * (len(missing) > 1)} {', '.join(missing)}, and "
                 f"{where} has {there}; add what is missing, or give it a default"
             )

@@ -3,8 +3,8 @@
     [reward]
     grader = "my_rewards.py:score"
 
-The shape is told by the parameters' names (`foresail.recipe.reward_function`). TRL's and OpenRLHF's functions get
-all responses to a problem in one call, the others one response at a time. Of several turns a function gets the
+The shape is recognised by the parameters' names (`foresail.recipe.reward_function`). TRL's and OpenRLHF's functions
+get all responses to a problem in one call, the others one response at a time. Of several turns a function gets the
 last response, since none of the shapes has a place for turns.
 
 What the function returns is the reward, as it is; it counts as `correct` from `threshold` on (see `status_of`).
@@ -65,19 +65,19 @@ class ForeignReward:
         return self.load().shape in BATCHED
 
     def traits(self) -> GraderTraits:
-        wish, batched = self.load().wish, self.batched
+        required, batched = self.load().required_columns, self.batched
         return GraderTraits(
             early=not batched,
             group=batched,
             main_in_group=batched,
-            required_columns=(wish,) if wish.columns else (),
+            required_columns=(required,) if required.columns else (),
         )
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
         return self.grade_group([(problem, trajectory)])[0]
 
     def grade_group(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """All at once where the function takes a batch; else each on its own, as its home would call it."""
+        """One call for all where the function takes a batch, else one call each."""
         call = self.load()
         batches = [pairs] if call.shape in BATCHED else [[pair] for pair in pairs]
         return [verdict for batch in batches for verdict in self._judge(call, batch)]
@@ -93,7 +93,7 @@ class ForeignReward:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardCall:
-    """A function with what its signature tells: its shape, its parameters, those it must get, and `**kwargs`."""
+    """A function with what its signature says: its shape, its parameters, those it must get, and `**kwargs`."""
 
     function: Callable[..., Any]
     shape: Shape
@@ -107,18 +107,18 @@ class RewardCall:
 
     def choose(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         """The shape's own arguments and the data's columns, as far as the function takes them."""
-        given, columns = self.arguments(pairs, logged), column_lists([problem for problem, _ in pairs])
+        own, columns = self.arguments(pairs, logged), column_lists([problem for problem, _ in pairs])
         batched = self.shape in BATCHED
-        everything = {name: values if batched else values[0] for name, values in columns.items()} | given
+        everything = {name: values if batched else values[0] for name, values in columns.items()} | own
         if missing := self.required - everything.keys():
             raise ValueError(
                 f"it wants {', '.join(sorted(missing))}, and the data has the columns "
                 f"{', '.join(sorted(columns)) or '(none)'}"
             )
         # verl and OpenRLHF hand no columns to **kwargs; TRL and AReaL hand over all of them.
-        passed_on = given if self.shape in ("verl", "openrlhf") else everything
-        wanted = {*self.names} | (passed_on.keys() if self.takes_any else set())
-        return {name: value for name, value in everything.items() if name in wanted}
+        passed_on = own if self.shape in ("verl", "openrlhf") else everything
+        taken = {*self.names} | (passed_on.keys() if self.takes_any else set())
+        return {name: value for name, value in everything.items() if name in taken}
 
     def arguments(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         if self.shape == "plain":
@@ -128,10 +128,10 @@ class RewardCall:
         return (verl_arguments if self.shape == "verl" else areal_arguments)(*pairs[0])
 
     @property
-    def wish(self) -> RequiredColumns:
+    def required_columns(self) -> RequiredColumns:
         """The columns it cannot do without, beyond what every problem has."""
-        given = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
-        columns = self.required - given - {"answer", "prompt_ids", "completion_ids"}
+        own = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
+        columns = self.required - own - {"answer", "prompt_ids", "completion_ids"}
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         place = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(self.function, "__name__", type(self.function).__name__)
@@ -200,7 +200,7 @@ def column_lists(problems: Sequence[Problem]) -> dict[str, list[Any]]:
 
 
 def each_prompt(pairs: Sequence[Pair], write: Callable[[Problem], Any]) -> list[Any]:
-    """Every pair's prompt; those of a group are one and the same."""
+    """Every pair's prompt; equal ones are written once."""
     written = {id(problem.prompt): write(problem) for problem in {id(p.prompt): p for p, _ in pairs}.values()}
     return [written[id(problem.prompt)] for problem, _ in pairs]
 

@@ -30,15 +30,15 @@ class TurnRewards:
     threshold: float | None
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
-        given = [turn.reward for turn in trajectory.turns if turn.reward is not None]
-        total = float(sum(given))
+        rewards = [turn.reward for turn in trajectory.turns if turn.reward is not None]
+        total = float(sum(rewards))
         if not math.isfinite(total):
             return Verdict(
-                status="crashed", score=0.0, detail=f"the environment gave {given}, which is no reward"
+                status="crashed", score=0.0, detail=f"the environment gave {rewards}, which is no reward"
             )
         detail = (
-            f"the environment gave {total:g} in {len(given)} turns"
-            if given
+            f"the environment gave {total:g} in {len(rewards)} turns"
+            if rewards
             else "the environment gave nothing"
         )
         return Verdict(status=status_of(total, self.threshold), score=total, detail=detail)

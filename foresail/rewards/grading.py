@@ -69,8 +69,8 @@ class Grading(ABC):
     """with … as grading: grading.submit(problem, trajectory).result()"""
 
     failure_logged = False
-    traits = GraderTraits()  # known after `check`
-    prints: PrintLog | None = None  # where reward functions print to; None: where everybody does
+    traits = GraderTraits()  # set by `check`
+    prints: PrintLog | None = None  # file for what reward functions print; None: stdout and stderr
 
     @abstractmethod
     def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]: ...
@@ -92,7 +92,7 @@ class Grading(ABC):
             log.error("a grader failed; further failures are only counted.\n%s", trace)
 
     def close(self) -> None:
-        """Those who still wait for a verdict get an error."""
+        """Pending verdicts become errors."""
         if self.prints is not None:
             self.prints.close()
 
@@ -145,17 +145,19 @@ def settled(result: Any) -> Future[Any]:
 
 # From early verdicts and the group's to whole ones.
 
-NOTHING_YET = settled(Verdict(status="scored", score=0.0))  # early, where all functions want the group
+NOTHING_YET = settled(
+    Verdict(status="scored", score=0.0)
+)  # the early verdict, if every function needs the group
 
 
 def group_verdicts(
     grading: Grading, pairs: Sequence[Pair], early: Sequence[Future[Verdict]]
 ) -> Sequence[Future[Verdict]]:
-    """The verdicts on all responses to a problem, once the last of them has ended; most graders have said all."""
+    """The verdicts on all responses to a problem, once the last has ended."""
     if not grading.traits.group:
         return early
     late = grading.submit_group(pairs)
-    if isinstance(grading, InlineGrading):  # all is said
+    if isinstance(grading, InlineGrading):  # nothing is missing
         both = zip(early, late.result(), strict=True)
         return [settled(merge(first.result(), last, grading.traits)) for first, last in both]
     return [join(grading.traits, number, future, late) for number, future in enumerate(early)]
@@ -164,7 +166,7 @@ def group_verdicts(
 def join(
     traits: GraderTraits, number: int, early: Future[Verdict], late: Future[list[Verdict]]
 ) -> Future[Verdict]:
-    """Done when both are. Cancelled, it takes the batch with it: nobody wants a part of a group."""
+    """Done when both are. If it is cancelled, so is the batch: a part of a group is of no use."""
     own: Future[Verdict] = Future()
 
     def finish(_: object) -> None:
@@ -205,7 +207,7 @@ def merge(early: Verdict, late: Verdict, traits: GraderTraits) -> Verdict:
 
 
 def applied(verdict: Verdict) -> Verdict:
-    """A whole verdict; one that no grader and no term has anything to say of is no score."""
+    """A whole verdict; if no grader and no term applies, it is a failure and no score."""
     if verdict.status == "scored" and not (verdict.terms or verdict.detail):  # a grader's score has a detail
         return Verdict(status="ungradable", score=0.0, detail="no reward term applies to this response")
     return verdict

@@ -5,7 +5,7 @@
 
 `start(number)` starts what grades in one place. Where that is lost, with its host or alone, it is started again,
 and what it had is tried elsewhere: verdicts do not depend on where they are made. A place that stays empty for
-minutes is given up; without any left, those who wait for a verdict get an error.
+minutes is given up; when none is left, pending verdicts become errors.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from foresail.rewards.grading import Pair, Part, failure
 from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 
 Task = tuple[int, Part, Sequence[Pair]]  # a job on its way, by its number
-AHEAD = 2  # jobs of each grading process: one that it does, and one that waits for it there
-MOST_DEATHS = 4  # of hosts that had a job, after which it is not tried again
-MOST_IN_VAIN = 3  # starts in one place, one after the other, that end before a verdict
+AHEAD = 2  # jobs per grading process: one that runs, one queued behind it
+MAX_DEATHS = 4  # of hosts that had a job, after which it is not tried again
+MAX_FAILED_STARTS = 3  # failed starts in a row, in one place
 LOOKING = 5.0  # seconds between two looks for silent hosts
 
 log = logging.getLogger(__name__)
 
 
 class Host(Protocol):
-    """A pool somewhere. Each call but `close` may find it gone: `ActorLost`; `ActorFailed` would come again."""
+    """A pool on some host. Calls but `close` may raise `ActorLost` (gone) or `ActorFailed` (cannot start)."""
 
     name: str
 
@@ -50,14 +50,14 @@ class Host(Protocol):
 
 @dataclass
 class Seat:
-    """A place for a host, one after the other."""
+    """A place for a host; when the host is lost, the next one takes it."""
 
     number: int
     host: Host | None = None
     is_given_up: bool = False
     is_ready: bool = False
     jobs: dict[int, GradingJob] = field(default_factory=dict)
-    in_vain: int = 0
+    failed_starts: int = 0
 
 
 class HostedGrading(QueuedGrading):
@@ -67,7 +67,7 @@ class HostedGrading(QueuedGrading):
         super().__init__()
         self._start, self._most = start, workers * AHEAD
         self._next_number = 0
-        self._lost_by = ""  # what the first loss said since a host was ready
+        self._lost_by = ""  # error of the first loss since a host was ready
         self._woken: Future[None] = Future()
         self._all_ready: Future[None] = Future()
         self._seats = [Seat(number) for number in range(num_hosts)]
@@ -102,7 +102,7 @@ class HostedGrading(QueuedGrading):
                 for seat in self._filled():
                     self._listen(seat)
             reason: BaseException = PoolClosed("the grading was closed before this verdict")
-        except BaseException as error:  # whoever waits for a verdict must hear of it
+        except BaseException as error:  # else pending verdicts would never come
             reason = error
         self._end(reason)
 
@@ -110,21 +110,21 @@ class HostedGrading(QueuedGrading):
         return (seat for seat in self._seats if seat.host is not None)
 
     def _fill(self, seat: Seat) -> None:
-        """Started; one that cannot be is given up after a few attempts."""
+        """Start hosts in empty places; a place is given up after a few failed attempts."""
         seat.host, seat.is_ready = None, False
         while seat.host is None:
             try:
                 seat.host = self._start(seat.number)
             except OSError as error:  # of descriptors, or the disk for its log
                 self._lost_by = self._lost_by or str(error)
-                seat.in_vain += 1
+                seat.failed_starts += 1
                 log.warning("grader host %d cannot be started (%s)", seat.number, error)
-                if seat.in_vain > MOST_IN_VAIN:
+                if seat.failed_starts > MAX_FAILED_STARTS:
                     self._give_up(seat)
                     return
 
     def _dispatch(self) -> None:
-        """To whoever has the fewest, while anybody has room."""
+        """Jobs go to the host with the fewest, while any has room."""
         tasks: dict[int, list[Task]] = {}
         while seats := [seat for seat in self._filled() if seat.is_ready and len(seat.jobs) < self._most]:
             job = self._next_job()
@@ -133,8 +133,8 @@ class HostedGrading(QueuedGrading):
             seat, self._next_number = min(seats, key=lambda seat: len(seat.jobs)), self._next_number + 1
             seat.jobs[self._next_number] = job
             tasks.setdefault(seat.number, []).append((self._next_number, job.part, job.pairs))
-        for number, given in tasks.items():
-            self._send(self._seats[number], given)
+        for number, share in tasks.items():
+            self._send(self._seats[number], share)
 
     def _send(self, seat: Seat, tasks: Sequence[Task]) -> None:
         assert seat.host is not None
@@ -165,14 +165,14 @@ class HostedGrading(QueuedGrading):
                     self._tell_if_all_ready()
                 case "verdicts":
                     number, verdicts = content
-                    seat.in_vain = 0
+                    seat.failed_starts = 0
                     if (job := seat.jobs.pop(number, None)) is not None:  # None: it is told twice
                         job.settle(verdicts)
                 case "trace":
                     self.log_first_failure(content)
 
     def _handle_loss(self, seat: Seat, lost: ActorLost) -> None:
-        """Its jobs go to others, in their order and before all that came later."""
+        """The jobs of a lost host go to others, in their order, before later jobs."""
         assert seat.host is not None
         log.warning("%s is lost (%s); what it graded is tried again elsewhere", seat.host.name, lost)
         self._lost_by = self._lost_by or str(lost)
@@ -180,13 +180,13 @@ class HostedGrading(QueuedGrading):
         jobs, seat.jobs = [*seat.jobs.values()], {}
         for job in reversed(jobs):
             job.deaths += 1
-            if job.deaths < MOST_DEATHS:
+            if job.deaths < MAX_DEATHS:
                 self._put_back(job)
             else:
                 job.settle([failure(f"{job.deaths} hosts died while they graded this")])
-        seat.in_vain += 1
+        seat.failed_starts += 1
         never_came = isinstance(lost, ActorSilent) and not seat.is_ready
-        if never_came or seat.in_vain > MOST_IN_VAIN:
+        if never_came or seat.failed_starts > MAX_FAILED_STARTS:
             self._give_up(seat)
         else:
             self._fill(seat)

@@ -32,7 +32,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 class Ungradable(Exception):
-    """Why a reward model cannot read this answer; others it may."""
+    """Why a reward model cannot read this answer."""
 
 
 class ScoredIds(NamedTuple):
@@ -58,18 +58,18 @@ class Scorer:
     def encode(self, problem: Problem, trajectory: Trajectory) -> ScoredIds:
         if problem.extra.get(IDS_OF) == self.tokenizer.fingerprint:
             prompt, answer = list(problem.extra["prompt_ids"]), list(problem.extra["completion_ids"])
-            found = ScoredIds(prompt + answer, len(prompt))
+            encoded = ScoredIds(prompt + answer, len(prompt))
         else:
-            found = self.encode_text(problem, trajectory)
-        if len(found.ids) < 2:
+            encoded = self.encode_text(problem, trajectory)
+        if len(encoded.ids) < 2:
             raise Ungradable("there is nothing to score")
-        if len(found.ids) > self.model.shape.max_context:
+        if len(encoded.ids) > self.model.shape.max_context:
             raise Ungradable(
-                f"{len(found.ids)} tokens exceed the reward model's context of {self.model.shape.max_context}"
+                f"{len(encoded.ids)} tokens exceed the reward model's context of {self.model.shape.max_context}"
             )
-        if max(found.ids) >= self.model.shape.vocab_size:
-            raise Ungradable(f"the reward model has no token {max(found.ids)}")
-        return found
+        if max(encoded.ids) >= self.model.shape.vocab_size:
+            raise Ungradable(f"the reward model has no token {max(encoded.ids)}")
+        return encoded
 
     def encode_text(self, problem: Problem, trajectory: Trajectory) -> ScoredIds:
         if len(trajectory.turns) > 1:
@@ -104,13 +104,13 @@ class Scorer:
         return paid if clip is None or not math.isfinite(paid) else max(-clip, min(clip, paid))
 
 
-# Of this process: sources with equal settings share one model, as long as somebody has it.
+# Open reward models of this process: sources with equal settings share one.
 OPEN: WeakValueDictionary[tuple[LearnedReward, str], Scorer] = WeakValueDictionary()
 
 
 def open_scorer(settings: LearnedReward, *, device: str) -> Scorer:
-    if (found := OPEN.get((settings, device))) is not None:
-        return found
+    if (scorer := OPEN.get((settings, device))) is not None:
+        return scorer
     if not read_shape(settings.path).scores:
         raise ValueError(f"{settings.path} is a language model, which gives words and no score")
     place = choose_device(device)
@@ -119,6 +119,6 @@ def open_scorer(settings: LearnedReward, *, device: str) -> Scorer:
     tokenizer = Tokenizer.load(settings.path)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     if place.type == "cuda":
-        torch.cuda.synchronize(place)  # another thread's stream reads the weights
-    found = OPEN[settings, device] = Scorer(model=model, tokenizer=tokenizer, settings=settings)
-    return found
+        torch.cuda.synchronize(place)  # the grading thread reads the weights on another CUDA stream
+    scorer = OPEN[settings, device] = Scorer(model=model, tokenizer=tokenizer, settings=settings)
+    return scorer

@@ -25,7 +25,7 @@ LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
 
 
 class LoadingTooLong(BaseException):
-    """Not an Exception: code that is loaded must not take it for one of its own."""
+    """Not an Exception, so that the code that is loaded does not catch it."""
 
 
 @contextmanager
@@ -75,5 +75,5 @@ def where(error: BaseException, counts: Callable[[str], bool]) -> str:
 
 
 def is_own(file: str) -> bool:
-    """Whether it is the user's, not Python's, a library's or ours: their lines are no news to him."""
+    """Whether the file is the user's own, and not Python's, a library's or ours."""
     return file[0] != "<" and not file.startswith((sys.prefix, sys.base_prefix, PACKAGE))

@@ -27,7 +27,7 @@ from foresail.rewards.loading import in_one_line
 from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.terms import add_term
 
-NOTHING = Verdict(status="scored", score=0.0)  # what rules say where there are none
+NOTHING = Verdict(status="scored", score=0.0)  # the verdict of no rules
 
 
 class ModelGrading(QueuedGrading):
@@ -71,33 +71,33 @@ class ModelGrading(QueuedGrading):
         return self._both(problem, trajectory, whole=False)
 
     def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        """The model has said all before."""
+        """Only `rest` may need the whole group; the model's score came early."""
         assert self.rest is not None, "nobody wants the group"
         return self.rest.submit_group(pairs)
 
     def _both(self, problem: Problem, trajectory: Trajectory, *, whole: bool) -> Future[Verdict]:
         learned = super().submit(problem, trajectory)
         if self.rest is None or not self.rest.traits.early:
-            return joined([learned], lambda found: self._join(found[0], NOTHING, whole=whole))
+            return joined([learned], lambda verdicts: self._join(verdicts[0], NOTHING, whole=whole))
         # terms that do not apply are no failure here, where the model's does
         judge = self.rest.submit_early if self.has_rules else self.rest.submit
         rules = judge(problem, trajectory)
-        return joined([learned, rules], lambda found: self._join(*found, whole=whole))
+        return joined([learned, rules], lambda verdicts: self._join(*verdicts, whole=whole))
 
     def _join(self, learned: Verdict, rules: Verdict, *, whole: bool) -> Verdict:
         """One verdict: a failure of either is the failure of both."""
-        found = rules
+        verdict = rules
         for label in self.labels:
-            found = add_term(label, found, learned)
-            if learned.status in FAILURES and found.status not in FAILURES:
-                found = replace(
+            verdict = add_term(label, verdict, learned)
+            if learned.status in FAILURES and verdict.status not in FAILURES:
+                verdict = replace(
                     learned, detail=f"term {label}: {learned.detail}"
-                )  # no answer goes without it
-        if self.is_main and found.status not in FAILURES:
+                )  # without its score there is no verdict
+        if self.is_main and verdict.status not in FAILURES:
             if learned.status in FAILURES:
                 return learned
-            return replace(learned, terms=found.terms, extra=found.extra, metrics=found.metrics)
-        return applied(found) if whole else found
+            return replace(learned, terms=verdict.terms, extra=verdict.extra, metrics=verdict.metrics)
+        return applied(verdict) if whole else verdict
 
     def close(self) -> None:
         with self._lock:
@@ -109,7 +109,7 @@ class ModelGrading(QueuedGrading):
             if wants_verdict(job.future):
                 job.future.set_exception(PoolClosed("the grading was closed before this verdict"))
         self._queue.clear()
-        self._scorer = None  # its memory is free at once, whoever still has this
+        self._scorer = None  # frees its memory even if somebody still holds this object
         if self.rest is not None:
             self.rest.close()
         elif self.prints is not None:
@@ -134,7 +134,7 @@ class ModelGrading(QueuedGrading):
                     while not self._closed and (job := self._next_job()) is not None:
                         jobs.append(job)
                     self._grade(jobs)
-        except BaseException as error:  # ours; whoever waits for a verdict must hear of it
+        except BaseException as error:  # a bug of ours; else pending verdicts would never come
             with self._lock:
                 self._closed, self._ended_by = True, error
             for job in (*jobs, *self._queue):
@@ -184,7 +184,7 @@ def own_stream(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def joined(parts: Sequence[Future[Verdict]], join: Callable[[list[Verdict]], Verdict]) -> Future[Verdict]:
-    """Done when all are. Cancelled, it takes them with it."""
+    """Done when all are. If it is cancelled, so are they."""
     own: Future[Verdict] = Future()
     left, lock = [len(parts)], threading.Lock()
 

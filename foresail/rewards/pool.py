@@ -9,7 +9,7 @@ fork of a process with CUDA in it. Whatever a grader does, its future gets a ver
 
     it raises                          crashed, with the error's last line
     it takes longer than `seconds`     timeout; its worker is killed and replaced (`time_limit.py`: what counts)
-    its process dies                   tried again in a new one; `MOST_DEATHS` under the same response: crashed
+    its process dies                   tried again in a new one; `MAX_DEATHS` under the same response: crashed
 
 A worker that cannot be started, or dies before it has loaded the grader, says nothing of a response: it is started
 again (`starts.py`), and when none can be, those who wait get an error that tells why. Workers have the environment
@@ -44,7 +44,7 @@ from foresail.rewards.time_limit import TimeLimit
 from foresail.runlog.process_log import ProcessLog
 
 LOADING_GRACE = 30.0  # seconds beyond the worker's own limit: what holds Python's lock can only be killed
-MOST_DEATHS = 3  # of workers that had the same response: two may be killed by others, for want of memory say
+MAX_DEATHS = 3  # of workers that had the same response: two may be killed by others, for want of memory say
 LOADED = Verdict(status="correct", score=1.0, detail="the grader is loaded")
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
 BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]), float(sys.argv[3]))"
@@ -91,12 +91,12 @@ class GradingWorker:
                 self.connection.close()
                 raise
         self.limit = TimeLimit(self.process.pid, LOADING_SECONDS + LOADING_GRACE)
-        with suppress(OSError):  # it is dead already; its end of the socket tells so
+        with suppress(OSError):  # it is dead already, as its socket will show
             self.connection.send_bytes(grader)
 
     @property
     def is_dead(self) -> bool:
-        """Asked without reaping it: until `end` its number is nobody else's."""
+        """Checked without reaping it, so that its process id is not reused before `end`."""
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end(self) -> int:
@@ -158,7 +158,7 @@ class GradingPool(QueuedGrading):
                 self._dispatch()
                 self._wait()
             reason: BaseException = PoolClosed("the grading pool was closed before this verdict")
-        except BaseException as error:  # ours; whoever waits for a verdict must hear of it
+        except BaseException as error:  # a bug of ours; else pending verdicts would never come
             reason = error
         self._end(reason)
 
@@ -187,7 +187,7 @@ class GradingPool(QueuedGrading):
             self._put_back(job)
             self._handle_failed_start(error)
         except BaseException:
-            self._put_back(job)  # so that `_end` finds it
+            self._put_back(job)  # `_end` looks for it there
             raise
         else:
             self._workers.append(worker)
@@ -217,7 +217,7 @@ class GradingPool(QueuedGrading):
             worker.connection.send((job.part, job.pairs))
 
     def _wait(self) -> None:
-        """Wait for answers, deaths, limits, new jobs or another start, and deal with all there are."""
+        """Wait for answers, deaths, time limits, new jobs or another start, and handle all of them."""
         times = [worker.limit.left() for worker in self._workers if worker.job is not None]
         if self._queue and len(self._workers) < self._max_workers:
             times.append(self._starts.seconds_left())
@@ -234,7 +234,7 @@ class GradingPool(QueuedGrading):
     def _receive(self, worker: GradingWorker) -> None:
         try:
             answer: Graded | GraderTraits = worker.connection.recv()
-        except Exception:  # its end, or something else than an answer: it is of no more use
+        except Exception:  # it has ended, or sent something that is no answer
             self._handle_death(worker)
             return
         job = worker.job
@@ -264,7 +264,7 @@ class GradingPool(QueuedGrading):
         self._settle(worker, Graded([Verdict(status="timeout", score=0.0, detail=detail)]))
 
     def _handle_death(self, worker: GradingWorker) -> None:
-        """A worker is dead: its job is tried again, unless that has become hopeless."""
+        """A worker is dead: its job is tried again, until too many workers died with it."""
         how = describe_exit(self._remove(worker)) + (worker.log.ends() if worker.log is not None else "")
         job = worker.job
         if job is None:
@@ -277,13 +277,13 @@ class GradingPool(QueuedGrading):
                 self._settle_all(Graded([failure(f"{words}; {self._starts.cause}")]))
             return
         job.deaths += 1
-        if job.deaths < MOST_DEATHS:
+        if job.deaths < MAX_DEATHS:
             self._put_back(job)
         else:
             self._settle(worker, Graded([failure(f"the grading process died {job.deaths} times; {how}")]))
 
     def _settle_all(self, answer: Graded) -> None:
-        """Nobody will be able to load the grader: spare those who wait a process each."""
+        """The grader cannot be loaded: pending jobs fail without a process each."""
         while (waiting := self._next_job()) is not None:
             waiting.settle(answer.verdicts)
 

@@ -54,7 +54,7 @@ class PrintLog:
             diverted_to.reset(token)
 
     def news(self) -> str | None:
-        """Where the prints are, the first time that there are some."""
+        """Where the prints are, once, when there are some."""
         if self.told or self.file is None or not os.fstat(self.file.fileno()).st_size:
             return None
         self.told = True
@@ -74,7 +74,7 @@ class PrintLog:
 
 
 class Diverted:
-    """Stands for stdout or stderr: whoever is diverted writes elsewhere, all others as before."""
+    """Stands for stdout or stderr: inside `diverting` writes go to the log, all others as before."""
 
     def __init__(self, usual: Any) -> None:
         self.usual = usual

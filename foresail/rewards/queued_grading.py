@@ -28,7 +28,7 @@ class GradingJob:
     deaths: int = 0  # of those that had it
 
     def settle(self, verdicts: Sequence[Verdict]) -> None:
-        """The first verdicts stand. With fewer than responses there is one, a failure, which is that of all."""
+        """Set once. With fewer verdicts than responses there is one, a failure, which all of them get."""
         if self.future.done():
             return
         if self.part == "group":
@@ -41,7 +41,7 @@ class QueuedGrading(Grading):
     """`submit` gives a future at once; `close` ends everything."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # over all here, and what wakes the thread; the rest is the thread's
+        self._lock = threading.Lock()  # guards all fields, and wakes the thread
         self._queue: deque[GradingJob] = deque()
         self._closed = False
         self._ended_by: BaseException | None = None  # the error that closed it, if one did
@@ -65,7 +65,7 @@ class QueuedGrading(Grading):
 
     @abstractmethod
     def _wake(self) -> None:
-        """There is something to do for the thread; the lock is held."""
+        """Tell the thread that there is work; the lock is held."""
 
     def _next_job(self) -> GradingJob | None:
         """The next one that still wants a verdict."""
@@ -83,10 +83,10 @@ class QueuedGrading(Grading):
 
 
 def closed_by(error: BaseException | None) -> Exception:
-    """What those hear who come later: the reason, and not only that it is over."""
+    """The error of later calls: why the pool was closed."""
     if error is None or isinstance(error, PoolClosed):
         return PoolClosed("the grading is closed; open a new one")
-    if isinstance(error, RunStopped):  # its user can mend it, and it says how
+    if isinstance(error, RunStopped):  # the user can mend it, and it says how
         return RunStopped(str(error))
     return PoolClosed(f"the grading was ended by an error: {type(error).__name__}: {error}")
 

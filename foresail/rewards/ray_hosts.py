@@ -48,7 +48,7 @@ def grader_hosts(cluster: Cluster, logs: Path) -> Iterator[GraderHosts | None]:
         yield None
         return
     with room_for([grader_room(cluster)] * cluster.grader_hosts, "SPREAD", "grader hosts") as places:
-        # the room is reserved once, whoever uses it
+        # reserved once for all gradings of the run
         yield GraderHosts(
             places=[{**place, "num_cpus": 0} for place in places],
             cpus=cluster.grader_cpus,
@@ -66,7 +66,7 @@ class GraderHosts:
     numbers: Iterator[int] = field(default_factory=count)  # of the gradings
 
     def open(self, grader: Grader, *, workers: int, seconds: float) -> HostedGrading:
-        """With so many processes in each place."""
+        """A grading with so many processes in each place."""
         plan = PoolPlan(
             grader=grader, workers=workers, seconds=seconds, folder=str(Path.cwd()), paths=tuple(sys.path)
         )
@@ -120,7 +120,7 @@ class RayHost:
 
 
 class GraderActor:
-    """What Ray runs: a pool, and what it has to say."""
+    """What Ray runs: a pool, and the messages it sends."""
 
     def __init__(self, plan: PoolPlan, log: LogFile) -> None:
         self.log = log.open(this_node())
@@ -157,12 +157,12 @@ class GraderActor:
         if (error := done.exception()) is not None:
             self.messages.put(("broken", f"{type(error).__name__}: {error}"))
             return
-        found = done.result()
-        self.messages.put(("verdicts", (number, found if isinstance(found, list) else [found])))
+        verdicts = done.result()
+        self.messages.put(("verdicts", (number, verdicts if isinstance(verdicts, list) else [verdicts])))
 
 
 class TellingPool(GradingPool):
-    """Its first error is shown where the run is."""
+    """A pool whose first error is sent to the run."""
 
     def __init__(self, plan: PoolPlan, messages: queue.SimpleQueue[Message]) -> None:
         super().__init__(plan.grader, workers=plan.workers, seconds=plan.seconds)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 
 from foresail.data.packing import Segment, pack_batch, plan_batches
-from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.packed import run_packed
 from foresail.model.readouts import scores_at
 from foresail.records import TrainSequence
 
@@ -34,10 +34,8 @@ def score_answers(
         batch = pack_batch(rows, [1.0] * len(rows), segments, model.device)
         ends = ending_segments(rows, segments)
         places_M = batch.starts_S1[1:][[number for number, _ in ends]] - 1
-        attend = PackedAttention(batch.starts_S1, batch.parents_S)
-        readout = scores_at(places_M.to(model.device))
-        found = model(batch.ids_T, batch.positions_T, attend, readout).value
-        for (_, row), score in zip(ends, found.tolist(), strict=True):
+        scores_M = run_packed(model, batch, scores_at(places_M.to(model.device))).value
+        for (_, row), score in zip(ends, scores_M.tolist(), strict=True):
             scores[row] = score
     return scores
 

@@ -1,9 +1,9 @@
-"""Starts of grading processes that fail: tried again after a while, and so often in a row that there is no hope.
+"""Starts of grading processes that fail: tried again after a delay, and given up after too many in a row.
 
     starts = Starts()
     starts.fail("[Errno 24] Too many open files")    # the next may begin at once, then after 0.05 s, 0.1 s, …
-    starts.are_hopeless                              # after MOST_FAILED in a row
-    starts.succeed()                                 # all is forgotten
+    starts.are_hopeless                              # after MAX_FAILED in a row
+    starts.succeed()                                 # the count begins anew
 
 A start fails where the process does not come to be (no descriptors, no memory), and where it is gone before it has
 loaded its grader. Neither says anything of the response that it was to grade.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 
-MOST_FAILED = 8  # in a row: three seconds and what the starts took
+MAX_FAILED = 8  # in a row: three seconds and what the starts took
 FIRST_DELAY = 0.05  # seconds before the second attempt after a failure; each further one waits twice as long
 
 
@@ -25,7 +25,7 @@ class Starts:
 
     def fail(self, cause: str) -> None:
         self.cause = self.cause or cause
-        delay = FIRST_DELAY * 2 ** (min(self.failed, MOST_FAILED) - 1) if self.failed else 0.0
+        delay = FIRST_DELAY * 2 ** (min(self.failed, MAX_FAILED) - 1) if self.failed else 0.0
         self.not_before = time.monotonic() + delay
         self.failed += 1
 
@@ -34,7 +34,7 @@ class Starts:
 
     @property
     def are_hopeless(self) -> bool:
-        return self.failed >= MOST_FAILED
+        return self.failed >= MAX_FAILED
 
     def seconds_left(self) -> float:
         """Until the next start may begin."""

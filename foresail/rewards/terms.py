@@ -31,12 +31,12 @@ class Terms:
             load_grader(grader)
 
     def traits(self) -> GraderTraits:
-        found = [load_grader(grader) for grader in self._graders()]
+        every = [load_grader(grader) for grader in self._graders()]
         return GraderTraits(
-            early=any(traits.early for traits in found),
-            group=any(traits.group for traits in found),
+            early=any(traits.early for traits in every),
+            group=any(traits.group for traits in every),
             main_in_group=self.main is not None and wants_group(self.main),
-            required_columns=tuple(wish for traits in found for wish in traits.required_columns),
+            required_columns=tuple(required for traits in every for required in traits.required_columns),
         )
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:

@@ -94,26 +94,26 @@ def in_bytes(vocabulary: Sequence[bytes], tag: bytes) -> Find:
 
 
 def read_thought(counter: Counter, sample: Sample) -> Thought:
-    found = [
+    spans = [
         counter.count(record.ids[start:middle], record.ids[middle:end])
         for record in sample.records
         for start, middle, end in turn_spans(record)
     ]
     return Thought(
-        tokens=sum(tokens for tokens, _ in found),
+        tokens=sum(tokens for tokens, _ in spans),
         forced=any(record.forced for record in sample.records),
-        closed=all(closed for _, closed in found),
+        closed=all(closed for _, closed in spans),
     )
 
 
 def thinking_metrics(counter: Counter | None, groups: Sequence[Group]) -> dict[str, float]:
-    """Metrics of a step, those of groups with thinking off by themselves: these should have no thinking tokens."""
+    """Metrics of a step; groups with thinking off have metrics of their own, and should have no thinking tokens."""
     if counter is None:
         return {}
     off = [group for group in groups if group.problem.thinking is False]
     on = [group for group in groups if group.problem.thinking is not False]
-    found = {f"thinking/off/{name}": value for name, value in mode_metrics(counter, off).items()}
-    return found | {f"thinking/{name}": value for name, value in mode_metrics(counter, on).items()}
+    metrics = {f"thinking/off/{name}": value for name, value in mode_metrics(counter, off).items()}
+    return metrics | {f"thinking/{name}": value for name, value in mode_metrics(counter, on).items()}
 
 
 def mode_metrics(counter: Counter, groups: Sequence[Group]) -> Mapping[str, float]:

@@ -133,17 +133,17 @@ def advise(groups: Sequence[Group]) -> str:
     """What to change, by what became of most samples."""
     statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
     samples = [sample for group in groups for sample in group.samples]
-    most, _ = statuses.most_common(1)[0]
+    commonest, _ = statuses.most_common(1)[0]
     if sum(sample.finish == "length" for sample in samples) > len(samples) / 2:
         return "Most responses were cut at the limit: raise sampling.max_new_tokens"
-    if most == "unparsable":
+    if commonest == "unparsable":
         return (
             "Most responses have no answer that the grader finds: say in data.suffix how to give it, or set "
             'reward.accept = "any"'
         )
-    if most == "scored":
+    if commonest == "scored":
         return "Look at RUN/rollouts whether the reward tells the samples of a prompt apart"
-    if most == "correct":
+    if commonest == "correct":
         return "Bring harder problems"
     return (
         "Bring easier problems or a better starting model, raise samples_per_prompt, and look at RUN/rollouts "

@@ -43,10 +43,10 @@ class StepEnd:
 class Controller:
     """One step's launches.
 
-    `share_before` is the share of valid groups to expect, and `weight_before` how many groups' worth of trust
-    it has: by default as many as are wanted. Launches cannot be taken back, so with much less the first few
-    verdicts, often those of short and easy problems, would launch far too many. A first step knows nothing;
-    with 1.0 it launches what is wanted and learns from there.
+    A step is to come to `num_groups` valid groups. `share_before` is the share of valid groups to expect, and
+    `weight_before` how many verdicts that counts for: `num_groups` by default. Launches cannot be taken back, so
+    with a much smaller weight the first few verdicts, often those of short and easy problems, would launch far too
+    many. A first step knows nothing; with a share of 1.0 it launches `num_groups` and learns from there.
 
     After `cap` launches the step closes on what there is, which may be nothing; whoever has the verdicts then
     says why (see `collect.explain`). No more than `at_once` groups are under way, where that is given.
@@ -55,21 +55,21 @@ class Controller:
     def __init__(
         self,
         *,
-        wanted: int,
+        num_groups: int,
         cap: int,
         share_before: float = 1.0,
         weight_before: float | None = None,
         at_once: int | None = None,
     ) -> None:
-        if wanted < 1 or cap < 1:
-            raise ValueError(f"a step needs wanted and cap of 1 or more, not {wanted} and {cap}")
+        if num_groups < 1 or cap < 1:
+            raise ValueError(f"a step needs num_groups and cap of 1 or more, not {num_groups} and {cap}")
         if not 0 < share_before <= 1:
             raise ValueError(
                 f"share_before {share_before} is no share of groups; use one above 0 and up to 1"
             )
-        self.wanted, self.cap, self.share_before = wanted, cap, share_before
+        self.num_groups, self.cap, self.share_before = num_groups, cap, share_before
         self.at_once = cap if at_once is None else at_once
-        self.weight_before = wanted if weight_before is None else weight_before
+        self.weight_before = num_groups if weight_before is None else weight_before
         if not self.weight_before > 0:
             raise ValueError(f"weight_before {weight_before} lets no estimate start; use a number above 0")
         self._order: list[int] = []
@@ -82,7 +82,7 @@ class Controller:
     @classmethod
     def for_all(cls, count: int, *, at_once: int | None = None) -> Self:
         """For validation: every group is wanted, and none is cancelled."""
-        return cls(wanted=count, cap=count, at_once=at_once)
+        return cls(num_groups=count, cap=count, at_once=at_once)
 
     @property
     def num_active(self) -> int:
@@ -96,7 +96,7 @@ class Controller:
 
     def next_launches(self) -> int:
         """How many groups to launch now, so that those under way should suffice."""
-        enough = launches_for(self.wanted - self._num_valid, self.share)
+        enough = launches_for(self.num_groups - self._num_valid, self.share)
         return max(0, min(min(enough, self.at_once) - self.num_active, self.cap - len(self._order)))
 
     def launched(self, group: int) -> None:
@@ -128,7 +128,7 @@ class Controller:
 
     @property
     def _closes(self) -> bool:
-        return len(self._chosen) == self.wanted or self._prefix_length == self.cap
+        return len(self._chosen) == self.num_groups or self._prefix_length == self.cap
 
     def _advance(self) -> None:
         """Move the prefix's end over scored groups; each group is passed once in a step."""

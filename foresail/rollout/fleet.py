@@ -8,11 +8,16 @@ depend on any of this: the noise is keyed by position.
         fleet.launch(specs, requests)
         while fleet.busy:
             for spec, completion in fleet.work(): ...
+            for new in fleet.take_new_tokens(): ...      # of requests launched with `stream`
 
 An episode of several turns is launched with `hold`: each turn comes out of `work`, and the request stays open until
 `extend` appends what the world answered, or `release` says that this was the last turn. Answers may come late and
 in any order; no token depends on it. Where it is not known beforehand which requests there will be, each comes by
 `join`.
+
+A request launched with `stream` tells its tokens as engines report them, each token once, in order, the last ones
+with its end. A backend without `partial_output` reports them as chunks end. After the loss of an engine, tokens
+from the last chunk on are sampled again and those told before are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from foresail.recipe.tables.parts import Sampling
 from foresail.records import RunStopped
 from foresail.rollout.event_log import EventLog
 from foresail.rollout.groups import behind_prompt, continue_request
-from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost, Report, Work
+from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost, NewTokens, Report, Work
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
@@ -71,6 +76,8 @@ class Fleet:
         self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
         self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
         self.held: dict[str, Completion] = {}  # request -> the turn that it has ended
+        self.streamed: dict[str, int] = {}  # request that streams -> how many tokens of its turn were told
+        self.new_tokens: list[NewTokens] = []
         self.losses: list[str] = []  # what became of instances that are gone
         # group -> instances that ran some of it, on these weights
         self.visited: dict[int, dict[str, None]] = {}
@@ -109,14 +116,20 @@ class Fleet:
         assert not self.busy, "nothing else runs meanwhile"
         return next(iter(self.instances.values())).generate(requests)
 
-    def launch(self, specs: Sequence[SampleSpec], works: Sequence[Work], *, hold: bool = False) -> None:
+    def launch(
+        self, specs: Sequence[SampleSpec], works: Sequence[Work], *, hold: bool = False, stream: bool = False
+    ) -> None:
         self.next_group = specs[0].group + 1
+        if stream:
+            self.streamed |= dict.fromkeys((spec.id for spec in specs), 0)
         self.open |= {spec.id: work for spec, work in zip(specs, works, strict=True)}
         self.scheduler.launch(specs, hold=hold)
 
-    def join(self, spec: SampleSpec, work: Work, *, hold: bool = False) -> None:
+    def join(self, spec: SampleSpec, work: Work, *, hold: bool = False, stream: bool = False) -> None:
         """One more request, at any time, in a group of those with the same prompt."""
         self.scheduler.join(spec, hold=hold)
+        if stream:
+            self.streamed[spec.id] = 0
         self.open[spec.id] = work
 
     def extend(self, request_id: str, appended: Sequence[int], sampling: Sampling | None = None) -> None:
@@ -129,6 +142,14 @@ class Fleet:
         """A held request has ended for good."""
         self.scheduler.release(request_id)
         self._forget(request_id)
+
+    def cancel_request(self, spec: SampleSpec) -> None:
+        """One request alone, whatever it does: its slot and pages are free at once, its siblings go on."""
+        dispatch = self.scheduler.cancel_request(spec)
+        if dispatch is not None and dispatch.instance in self.instances:
+            with self._minding_loss():
+                self.instances[dispatch.instance].cancel(spec.id)
+        self._forget(spec.id)
 
     def cancel(self, group: int, specs: Sequence[SampleSpec]) -> None:
         for dispatch, instance in self._stopped(group):
@@ -146,20 +167,21 @@ class Fleet:
                     instance.cancel(dispatch.spec.id)
                 else:
                     self.open[dispatch.spec.id] = parked.without_kv()
-        found = {spec.sample: self.open.get(spec.id) for spec in specs}
+        works = {spec.sample: self.open.get(spec.id) for spec in specs}
         for spec in specs:
             self._forget(spec.id)
-        return {sample: work for sample, work in found.items() if isinstance(work, Parked) and work.ids}
+        return {sample: work for sample, work in works.items() if isinstance(work, Parked) and work.ids}
 
     def work(self) -> list[RequestEnded]:
         """Ask every instance once, hand out what fits now, return what has ended."""
         for instance in self.replacements.ready():
             self.add(instance)
-        ended = [
-            RequestEnded(report.event.spec, report.completion)
-            for report in self._reports()
-            if self._note(report)
-        ]
+        ended = []
+        for report in self._reports():
+            if isinstance(report, NewTokens):
+                self._tell(report)
+            elif self._note(report):
+                ended.append(RequestEnded(report.event.spec, report.completion))
         while dispatches := self.scheduler.next_dispatches():  # again if one of them found its instance gone
             for dispatch in dispatches:
                 self._submit(dispatch)
@@ -172,6 +194,11 @@ class Fleet:
             )
         return ended
 
+    def take_new_tokens(self) -> list[NewTokens]:
+        """Of requests that stream, what they have since the last call."""
+        new_tokens, self.new_tokens = self.new_tokens, []
+        return new_tokens
+
     def update_weights(self, version: int) -> None:
         assert not self.busy, "requests under way belong to the old weights"
         self.version = version
@@ -180,11 +207,11 @@ class Fleet:
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of all instances since the last call: the mean over those that have one."""
-        found: dict[str, list[float]] = {}
+        by_name: dict[str, list[float]] = {}
         for instance in self.instances.values():
             for name, value in instance.take_figures().items():
-                found.setdefault(name, []).append(value)
-        means = {name: fmean(values) for name, values in found.items()}
+                by_name.setdefault(name, []).append(value)
+        means = {name: fmean(values) for name, values in by_name.items()}
         syncs = {} if self.weights is None else self.weights.take_figures()
         return means | syncs | self.replacements.take_figures()
 
@@ -204,7 +231,7 @@ class Fleet:
                 instance.update_weights(self.version)
 
     def _stopped(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
-        """What ran of a group that is given up, with where: each instance must be told, if it is still there."""
+        """What ran of a group that is given up, with where: each instance must stop it, if it is still there."""
         for dispatch in self.scheduler.cancel_group(group):
             if dispatch.instance in self.instances:
                 yield dispatch, self.instances[dispatch.instance]
@@ -219,7 +246,8 @@ class Fleet:
         work = self.pool.take(name) if name in self.pool else self.open[name]
         self.visited.setdefault(dispatch.spec.group, {})[dispatch.instance] = None
         try:
-            self.instances[dispatch.instance].submit(ChunkOrder(dispatch=dispatch, work=work))
+            order = ChunkOrder(dispatch=dispatch, work=work, stream=name in self.streamed)
+            self.instances[dispatch.instance].submit(order)
         except InstanceLost as lost:
             if isinstance(work, Parked):
                 self.pool.put(work)  # its keys and values are still here
@@ -229,7 +257,7 @@ class Fleet:
         """Instances that may have news, in the order in which they are heard."""
         return [*self.instances]
 
-    def _reports(self) -> Iterator[Report]:
+    def _reports(self) -> Iterator[Report | NewTokens]:
         for name in self._to_ask():
             try:
                 # one may be lost while others were heard
@@ -245,11 +273,17 @@ class Fleet:
         if not self.scheduler.chunk_ended(report.event):  # cancelled in the moment it ended, or heard before
             return False
         self._tell_others(report)
+        streams = spec.id in self.streamed
+        if streams:
+            ids, logprobs = completion.ids, completion.logprobs
+            self._tell(NewTokens(request_id=spec.id, start=0, ids=ids, logprobs=logprobs))
         if report.state == "finished":
             holds = self.scheduler.holds(spec.id)
             self._forget(spec.id)
             if holds:
                 self.held[spec.id] = completion
+            if holds and streams:
+                self.streamed[spec.id] = 0
             return True
         self.open[spec.id] = to_parked(completion)
         if report.state == "resting":
@@ -258,6 +292,15 @@ class Fleet:
             assert report.parked is not None, "a report that says parked has what was parked"
             self.pool.put(report.parked)
         return False
+
+    def _tell(self, tokens: NewTokens) -> None:
+        """Pass on what was not told before; of a request that was cancelled nothing."""
+        if (count := self.streamed.get(tokens.request_id)) is None:
+            return
+        tokens = tokens.after(count)
+        if tokens.ids:
+            self.streamed[tokens.request_id] += len(tokens.ids)
+            self.new_tokens.append(tokens)
 
     def _take_out(self, request_id: str) -> None:
         """Of a request that rests where it does not go on: into the pool."""
@@ -304,6 +347,7 @@ class Fleet:
         self.open.pop(request_id, None)
         self.resting.pop(request_id, None)
         self.held.pop(request_id, None)
+        self.streamed.pop(request_id, None)
         self.pool.drop(request_id)
 
 

@@ -138,12 +138,12 @@ def to_sample(*parts: Parked | Completion) -> Sample:
     return sample
 
 
-def merge_side(before: Sequence[Any], found: Sequence[Any], count: int) -> list[Any]:
+def merge_side(before: Sequence[Any], after: Sequence[Any], count: int) -> list[Any]:
     """Data of a sample's first tokens, and of its last ones; of `count` tokens what was known first stands:
 
     merge_side([1, None], [8, 3, 5], 4) -> [1, 8, 3, 5], merge_side([1, 2], [], 3) -> [1, 2, None]
     """
-    new = [*[None] * (count - len(found)), *found]
+    new = [*[None] * (count - len(after)), *after]
     return [old if old is not None else value for old, value in zip(before, new, strict=False)] + new[
         len(before) :
     ]

@@ -31,14 +31,39 @@ class Capabilities:
     memory_lending: bool  # its cache has memory only inside `at_work`; else it keeps it all the time
     logprobs: bool  # it tells the log-probability of every token; else they are 0
     forcing: bool = False  # it puts tokens in where a thinking budget is used up
+    partial_output: bool = False  # it reports new tokens while a chunk runs; else they come as chunks end
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkOrder:
-    """A chunk to run: the request when it starts, or what was parked of it by its last chunk."""
+    """A chunk to run: the request when it starts, or what was parked of it by its last chunk.
+
+    With `stream` its new tokens are reported while it runs, where the backend can.
+    """
 
     dispatch: Dispatch
     work: Work
+    stream: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTokens:
+    """Tokens of a request's response, the first of them at place `start`, and their log-probabilities."""
+
+    request_id: str
+    start: int
+    ids: Sequence[int]
+    logprobs: Sequence[float]
+
+    def after(self, count: int) -> NewTokens:
+        """Without those of the response's first `count` tokens."""
+        skipped = max(0, count - self.start)
+        return NewTokens(
+            request_id=self.request_id,
+            start=self.start + skipped,
+            ids=self.ids[skipped:],
+            logprobs=self.logprobs[skipped:],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +78,10 @@ class Report:
     completion: Completion
     state: Literal["finished", "resting", "parked"]
     parked: Parked | None = None
+
+    @property
+    def request_id(self) -> str:
+        return self.event.spec.id
 
     def __post_init__(self) -> None:
         assert (self.state == "finished") == self.event.finished, f"{self.event} is not {self.state}"
@@ -106,8 +135,11 @@ class Instance(Protocol):
     def cancel(self, request_id: str) -> None:
         """Forget a chunk; what it generated is of no use to anybody. Fine if it has just ended."""
 
-    def poll(self) -> list[Report]:
-        """What ended since the last call. An engine in this process works here; others work by themselves."""
+    def poll(self) -> Sequence[Report | NewTokens]:
+        """What ended since the last call, and new tokens of chunks that stream.
+
+        An engine in this process works here; others work by themselves.
+        """
 
     def park(self, request_id: str) -> Parked | None:
         """Take out a request that rests here, or runs. None where that cannot be done, or it is gone."""

@@ -55,16 +55,16 @@ class CarryingStream(Stream):
         if leftover is None:
             super()._start(entry, number)
             return
-        wanted = requests(entry, self.group_spec, number)
+        samples = requests(entry, self.group_spec, number)
         for place, parts in leftover.parked.items():
-            self.before[wanted[place].id] = parts
-            wanted[place] = replace(continue_request(parts[-1]), id=wanted[place].id)
-        specs = [to_spec(request, number, place) for place, request in enumerate(wanted)]
+            self.before[samples[place].id] = parts
+            samples[place] = replace(continue_request(parts[-1]), id=samples[place].id)
+        specs = [to_spec(request, number, place) for place, request in enumerate(samples)]
         self.active[number] = Launched(problem=entry.problem, specs=specs)
         missing = [spec for spec in specs if spec.sample not in leftover.samples]
         self.fleet.next_group = number + 1
         if missing:
-            self.fleet.launch(missing, [wanted[spec.sample] for spec in missing])
+            self.fleet.launch(missing, [samples[spec.sample] for spec in missing])
         for place, sample in leftover.samples.items():
             self._hand_over(specs[place], sample)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Parked, Request
-from foresail.rollout.instance import Capabilities, ChunkOrder, Report
+from foresail.rollout.instance import Capabilities, ChunkOrder, NewTokens, Report
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
 
@@ -16,7 +16,13 @@ class NativeInstance:
 
     works_by_itself = False
     capabilities = Capabilities(
-        keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True, forcing=True
+        keyed_noise=True,
+        parking=True,
+        drafts=True,
+        memory_lending=True,
+        logprobs=True,
+        forcing=True,
+        partial_output=True,
     )
 
     def __init__(self, name: str, engine: Engine) -> None:
@@ -28,6 +34,9 @@ class NativeInstance:
             shares_prompts=True,
         )
         self.running: dict[str, Dispatch] = {}
+        self.streaming: dict[
+            str, int
+        ] = {}  # of chunks that stream, how many of the request's tokens are reported
 
     @property
     def load(self) -> int:
@@ -46,18 +55,30 @@ class NativeInstance:
         else:
             self.engine.add(work, chunk_tokens=dispatch.max_tokens)
         self.running[dispatch.spec.id] = dispatch
+        if order.stream:
+            self.streaming[dispatch.spec.id] = len(work.ids) if isinstance(work, Parked) else 0
 
     def cancel(self, request_id: str) -> None:
+        self.streaming.pop(request_id, None)
         if self.running.pop(request_id, None) is not None:
             self.engine.cancel(request_id)
 
-    def poll(self) -> list[Report]:
+    def poll(self) -> Sequence[Report | NewTokens]:
         ended = self.step() if self.engine.busy else []
         # One that was cancelled in the moment it ended is nobody's any more.
-        return [self._report(completion) for completion in ended if completion.request.id in self.running]
+        reports = [self._report(completion) for completion in ended if completion.request.id in self.running]
+        return [*self._new_tokens(), *reports] if self.streaming else reports
+
+    def _new_tokens(self) -> Iterator[NewTokens]:
+        for request_id, start in self.streaming.items():
+            ids, logprobs = self.engine.sampled(request_id, start)
+            if ids:
+                self.streaming[request_id] += len(ids)
+                yield NewTokens(request_id=request_id, start=start, ids=ids, logprobs=logprobs)
 
     def park(self, request_id: str) -> Parked | None:
         self.running.pop(request_id, None)
+        self.streaming.pop(request_id, None)
         return self.engine.park(request_id)
 
     def step(self) -> list[Completion]:
@@ -84,6 +105,7 @@ class NativeInstance:
 
     def _report(self, completion: Completion) -> Report:
         dispatch = self.running.pop(completion.request.id)
+        self.streaming.pop(completion.request.id, None)
         generated = len(completion.request.prompt) - dispatch.spec.prompt_tokens + len(completion.ids)
         finished = completion.finish != "chunk"
         event = ChunkEnded(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from foresail.rollout.plan import SampleSpec
@@ -49,6 +49,9 @@ class Policy(Protocol):
 
     def finished(self, spec: SampleSpec, length: int) -> None:
         """A response ended at this length."""
+
+    def remove(self, spec: SampleSpec) -> None:
+        """Forget one request, which may wait; its siblings stay."""
 
     def drop(self, group: int) -> None:
         """Forget a group, and those of it that wait."""
@@ -107,6 +110,11 @@ class FixedOrder:
 
     def finished(self, spec: SampleSpec, length: int) -> None:
         """Nothing is learned from it."""
+
+    def remove(self, spec: SampleSpec) -> None:
+        if spec.id in self._waiting:
+            self._remove(spec.id)
+            self._groups[spec.group].remove(spec.id)
 
     def drop(self, group: int) -> None:
         for name in self._groups.pop(group, ()):
@@ -196,6 +204,16 @@ class Context:
         siblings = self._groups[spec.group]
         siblings.length = max(siblings.length, length) if siblings.known else length
         siblings.known = True
+        self._place(spec.group, siblings)
+
+    def remove(self, spec: SampleSpec) -> None:
+        siblings = self._groups[spec.group]
+        if spec.id == siblings.probe:
+            siblings.waiting_probe = None
+            self._probes.remove(spec.group)
+            return
+        siblings.rest = [entry for entry in siblings.rest if entry[2].id != spec.id]
+        heapify(siblings.rest)
         self._place(spec.group, siblings)
 
     def drop(self, group: int) -> None:

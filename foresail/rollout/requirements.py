@@ -5,6 +5,7 @@ log-probabilities  training needs them; an evaluation does not
 parking            `rollout.chunk_tokens` needs it; else requests run undivided
 drafts             `rollout.drafts = "on"` needs them; with "auto" there are none
 forcing            `sampling.thinking_budget` needs it
+partial output     nobody needs it: without, a stream's tokens come as chunks end
 memory lending     nobody needs it: the cache then keeps its memory while the trainer works
 """
 
@@ -23,6 +24,7 @@ LACKS = {
     "logprobs": "gives no log-probabilities, which training compares with its own; use another backend",
     "parking": "cannot stop a request half-way; leave rollout.chunk_tokens unset: requests then run undivided",
     "drafts": 'checks no drafts; set rollout.drafts = "auto"',
+    "partial_output": "tells no tokens before a chunk has ended; use the native engine",
     "forcing": "puts no tokens into a response; remove sampling.thinking_budget, or use the native engine",
 }
 

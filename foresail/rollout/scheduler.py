@@ -179,6 +179,21 @@ class Scheduler:
         self._record({"event": "cancel", "group": group, "open": len(requests), "running": stopped})
         return running
 
+    def cancel_request(self, spec: SampleSpec) -> Dispatch | None:
+        """Give one request up; where it runs, for the instance to be told. Fine if it has ended."""
+        if spec.id not in self._open.get(spec.group, ()):
+            return None
+        dispatch = self._running.pop(spec.id, None)
+        if dispatch is not None:
+            self._capacities.give_back(dispatch)
+        else:
+            self._policy.remove(spec)
+        self._record(
+            {"event": "cancel", "group": spec.group, "open": 1, "running": [spec.id] if dispatch else []}
+        )
+        self._close(spec)
+        return dispatch
+
     # What to do.
 
     def next_dispatches(self) -> list[Dispatch]:
@@ -240,7 +255,7 @@ class Scheduler:
         requests = self._open[spec.group]
         del requests[spec.id]
         self._num_open -= 1
-        self._last.pop(spec.id)
+        self._forget_requests([spec.id])
         if not requests:
             del self._open[spec.group]
             self._forget(spec.group, [])
@@ -249,6 +264,9 @@ class Scheduler:
         self._policy.drop(group)
         self._homes.pop(group, None)
         self._holding.discard(group)
+        self._forget_requests(requests)
+
+    def _forget_requests(self, requests: Sequence[str]) -> None:
         for request in requests:
             self._last.pop(request, None)
             self._held.pop(request, None)

@@ -23,7 +23,9 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample, to_spec
 from foresail.rollout.plan import SampleSpec
 
-AT_ONCE = 2048  # groups of a validation: more keep no engine busier, and the first result would come late
+MAX_GROUPS = (
+    2048  # of a validation, under way together: more keep no engine busier and delay the first result
+)
 
 
 def nap() -> None:
@@ -150,10 +152,10 @@ class Stream:
             self._start(entry, number)
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
-        wanted = requests(entry, self.group_spec, number)
-        specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
+        samples = requests(entry, self.group_spec, number)
+        specs = [to_spec(request, number, sample) for sample, request in enumerate(samples)]
         self.active[number] = Launched(problem=entry.problem, specs=specs)
-        self.fleet.launch(specs, wanted, hold=self.hold)
+        self.fleet.launch(specs, samples, hold=self.hold)
 
     def _take(self, spec: SampleSpec, completion: Completion) -> None:
         self._hand_over(spec, self.read(completion))
@@ -218,7 +220,7 @@ def sample_all(
         judge=judge,
         judge_group=judge_group,
         rewards_of=rewards_of,
-        controller=Controller.for_all(len(problems), at_once=AT_ONCE),
+        controller=Controller.for_all(len(problems), at_once=MAX_GROUPS),
         usable=lambda group: True,
     )
     return (group for _, group in groups)

@@ -3,7 +3,6 @@ along with its messages."""
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,32 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.runlog.process_log import print_to
+
 MAX_READ_BYTES = 2**16  # bytes brought along at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogFile:
-    """Where the trainer wants it; `home` is its node."""
+    """The log file that the trainer asks for; `home` is the trainer's node."""
 
     path: Path
     home: str
 
     def open(self, node: str) -> OpenLog:
-        """From now on all this process prints goes there, what its libraries print included."""
+        """From now on all output of this process goes to the file, its libraries' included."""
         at_home = node == self.home
         place = self.path if at_home else Path(tempfile.mkstemp(prefix="foresail-", suffix=".log")[1])
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         sys.stdout.flush()
         sys.stderr.flush()
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        os.close(descriptor)
+        print_to(place)
         return OpenLog(None if at_home else place)
 
 
 class OpenLog:
-    """The actor's side: `news` are messages with what was printed since, for an actor far from home."""
+    """The actor's side: on another node, `news` yields messages with what was printed since."""
 
     def __init__(self, far: Path | None) -> None:
         self.reader = None if far is None else far.open("rb")

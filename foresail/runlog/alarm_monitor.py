@@ -16,8 +16,8 @@ from typing import Any
 
 from foresail.runlog.alarms import CHECKS, RECENT, Alarm, Record
 
-WINDOW = 100  # steps that are looked back on, besides the first few
-QUIET = 5  # steps without a reason end an alarm
+WINDOW = 100  # steps of the history that are kept, besides the first few
+QUIET = 5  # an alarm ends after so many steps without a reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class AlarmMonitor:
         if record["step"] == 0:
             return []
         if record.get("curriculum/stage") != self.stage:
-            # other problems, other lengths: what was usual before says nothing any more
+            # a new stage has other problems and lengths, so the history before it no longer compares
             self.stage = record.get("curriculum/stage")
             self.first, self.window = [], deque(maxlen=WINDOW)
         if len(self.first) < RECENT:
@@ -54,15 +54,17 @@ class AlarmMonitor:
         else:
             self.window.append(record)
         history = [*self.first, *self.window]
-        found = [alarm for check in CHECKS if (alarm := check(history)) is not None]
-        self.end_alarms({alarm.name for alarm in found})
-        new = [Raised(step=record["step"], alarm=alarm) for alarm in found if alarm.name not in self.standing]
+        alarms = [alarm for check in CHECKS if (alarm := check(history)) is not None]
+        self.end_alarms({alarm.name for alarm in alarms})
+        new = [
+            Raised(step=record["step"], alarm=alarm) for alarm in alarms if alarm.name not in self.standing
+        ]
         self.standing |= {raised.alarm.name: raised for raised in new}
         self.raised += new
         return new
 
     def end_alarms(self, present: set[str]) -> None:
-        """Alarms near their threshold come and go: only after some quiet steps are they over."""
+        """End alarms after some quiet steps only: near its threshold an alarm comes and goes."""
         for name in list(self.standing):
             self.quiet[name] = 0 if name in present else self.quiet.get(name, 0) + 1
             if self.quiet[name] >= QUIET:

@@ -1,4 +1,4 @@
-"""What tells, in the metrics of a run, that it goes wrong, and what to do about it.
+"""Checks the metrics of a run for signs that it goes wrong, and says what to do about it.
 
 Each check is a function of the run's history, oldest record first, and gives an alarm or None. It looks at means
 over a few steps, since single steps are noise, and is silent where its metrics are missing. When an alarm is
@@ -24,7 +24,7 @@ LOAD, DEAD = "router/load_max_over_mean", "router/dead_experts"
 BALANCE = (
     "Raise router.balance or router.final_share, or set router.correction_rate; `foresail show` draws it"
 )
-ENOUGH_TOKENS = 100  # of an expert on average, from which one without any is no chance
+ENOUGH_TOKENS = 100  # per expert on average: with as many, an expert without any is no accident
 FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
 
 
@@ -41,7 +41,7 @@ class Alarm:
 
 
 def entropy_collapse(history: History) -> Alarm | None:
-    """Entropy falls as errors do: who is right may be certain. Five times faster, the policy stops exploring."""
+    """Entropy may fall as errors fall. Where it falls five times faster, the policy stops exploring."""
     entropy, accuracy = first_and_last(history, "actor/entropy"), first_and_last(history, ACCURACY)
     if entropy is None or accuracy is None or accuracy[1] > 0.95:
         return None
@@ -57,7 +57,7 @@ def entropy_collapse(history: History) -> Alarm | None:
 
 
 def length_explosion(history: History) -> Alarm | None:
-    """Longer responses that are right more often are what one hopes for; here they are not."""
+    """Responses got longer, and are not right more often."""
     if (now := last_means(history, LENGTH, ACCURACY)) is None:
         return None
     length, accuracy = now
@@ -74,7 +74,7 @@ def length_explosion(history: History) -> Alarm | None:
 
 
 def length_collapse(history: History) -> Alarm | None:
-    """Half the tokens, and a tenth of all answers lost with them."""
+    """Responses got half as long, and accuracy fell by 0.1."""
     now = last_means(history, LENGTH, ACCURACY)
     best = max(earlier_steps(history), key=lambda then: then.accuracy, default=None)
     if now is None or best is None:
@@ -91,7 +91,7 @@ def length_collapse(history: History) -> Alarm | None:
 
 
 def reward_without_accuracy(history: History) -> Alarm | None:
-    """With plain verdicts the two rise together; apart, the rest of the reward is being collected."""
+    """With plain verdicts the two rise together; else other terms of the reward are being exploited."""
     window = history[-5 * RECENT :]
     reward, accuracy = first_and_last(window, "rollout/reward"), first_and_last(window, ACCURACY)
     if reward is None or accuracy is None or len(window) < 3 * RECENT:
@@ -150,7 +150,7 @@ def mismatch_rising(history: History) -> Alarm | None:
 
 
 def gradient_spikes(history: History) -> Alarm | None:
-    """One spike is clipped and forgotten; two within a few steps are a habit."""
+    """One spike is clipped and does no harm; two within a few steps raise the alarm."""
     before, now = numbers(history[-5 * RECENT : -RECENT], "actor/grad_norm"), history[-RECENT:]
     if len(before) < 2 * RECENT:
         return None
@@ -190,7 +190,7 @@ def truncated_responses(history: History) -> Alarm | None:
 
 
 def failed_verdicts(history: History) -> Alarm | None:
-    """A grader that fails now and then costs a few groups; one that fails often, the run its meaning."""
+    """A few failures cost a few groups; with many, rewards mean little."""
     shares = {name: next(iter(numbers(history[-1:], name)), 0.0) for name in FAILURES}
     if not sum(shares.values()) > 0.1:
         return None
@@ -204,7 +204,7 @@ def failed_verdicts(history: History) -> Alarm | None:
 
 
 def dead_experts(history: History) -> Alarm | None:
-    """Some experts had no token in any of the last steps, though there were plenty."""
+    """Some experts had no token in any of the last steps, though there were enough tokens for all."""
     tokens = numbers(history[-RECENT:], "router/tokens_per_expert")
     dead = numbers(history[-RECENT:], DEAD)
     if len(dead) < RECENT or not min(dead) > 0 or not min(tokens, default=0.0) >= ENOUGH_TOKENS:
@@ -218,7 +218,7 @@ def dead_experts(history: History) -> Alarm | None:
 
 
 def uneven_experts(history: History) -> Alarm | None:
-    """A model that comes with favourites keeps them; here they came with the training."""
+    """The load got more uneven in training; a model that starts uneven raises no alarm."""
     load = first_and_last(history, LOAD)
     if load is None or not (load[1] > 3 and load[1] > 1.5 * load[0]):
         return None
@@ -259,7 +259,7 @@ def numbers(records: Iterable[Record], name: str) -> list[float]:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are there."""
+    """The mean of the values that are not None; None where there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
@@ -287,10 +287,10 @@ class EarlierSteps(NamedTuple):
 def earlier_steps(history: History) -> list[EarlierSteps]:
     """Every run of a few steps that ended before the last few began."""
     accuracies, lengths = column(history, ACCURACY), column(history, LENGTH)
-    found = []
+    stretches = []
     for start in range(len(history) - 2 * RECENT + 1):
         block = slice(start, start + RECENT)
         accuracy, length = mean(accuracies[block]), mean(lengths[block])
         if accuracy is not None and length is not None:
-            found.append(EarlierSteps(history[start + RECENT // 2]["step"], accuracy, length))
-    return found
+            stretches.append(EarlierSteps(history[start + RECENT // 2]["step"], accuracy, length))
+    return stretches

@@ -34,15 +34,15 @@ ADVICE = {
 
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     """Put a file in place in one move: `write_aside(run / "curves.png", figure.savefig)`."""
-    with hidden_sibling(path) as aside:
-        write(aside)
-        sync(aside)
-        os.replace(aside, path)
+    with hidden_sibling(path) as hidden:
+        write(hidden)
+        sync(hidden)
+        os.replace(hidden, path)
         sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
-    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+    write_aside(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
 
 @contextmanager
@@ -52,13 +52,13 @@ def replacing_directory(final: Path) -> Iterator[Path]:
     A folder that already stands at `final` is swapped out: until the new one is in place it remains,
     under its own name or as `.old-NAME`, from where `clean_leftovers` brings it back.
     """
-    with hidden_sibling(final) as aside:
-        discard(aside)
-        aside.mkdir(parents=True)
-        yield aside
-        for path in [*aside.rglob("*"), aside]:
+    with hidden_sibling(final) as hidden:
+        discard(hidden)
+        hidden.mkdir(parents=True)
+        yield hidden
+        for path in [*hidden.rglob("*"), hidden]:
             sync(path)
-        swap_in(aside, final)
+        swap_in(hidden, final)
 
 
 def clean_leftovers(folder: Path) -> None:
@@ -71,8 +71,8 @@ def clean_leftovers(folder: Path) -> None:
     with explained(folder):
         for old in folder.glob(f"{OLD}*"):
             put_back(old)
-        for aside in folder.glob(f"{ASIDE}*"):
-            discard(aside)
+        for hidden in folder.glob(f"{ASIDE}*"):
+            discard(hidden)
 
 
 @contextmanager
@@ -97,8 +97,8 @@ def diagnose(error: Exception, folder: Path) -> tuple[int, str]:
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno, error.strerror or str(error)
-    if found := re.search(r"\(os error (\d+)\)", str(error)):
-        number = int(found[1])
+    if match := re.search(r"\(os error (\d+)\)", str(error)):
+        number = int(match[1])
         return number, os.strerror(number)
     if folder.is_dir() and shutil.disk_usage(folder).free < FULL_BELOW:
         return errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({error})"
@@ -109,22 +109,22 @@ def diagnose(error: Exception, folder: Path) -> tuple[int, str]:
 def hidden_sibling(final: Path) -> Iterator[Path]:
     """A name next to `final` to write under; whatever still bears it at the end is removed."""
     # the suffix stays last, for writers that choose a format by it
-    aside = final.with_name(f"{ASIDE}{os.getpid()}-{final.name}")
+    hidden = final.with_name(f"{ASIDE}{os.getpid()}-{final.name}")
     try:
         # explained first, removed after: a full disk must be seen before space is freed on it
         with explained(final.parent):
-            yield aside
+            yield hidden
     finally:
-        discard(aside)
+        discard(hidden)
 
 
-def swap_in(aside: Path, final: Path) -> None:
+def swap_in(hidden: Path, final: Path) -> None:
     old = final.with_name(f"{OLD}{final.name}")
     if final.exists():
         discard(old)
         os.replace(final, old)
     try:
-        os.replace(aside, final)
+        os.replace(hidden, final)
         sync(final.parent)
     finally:
         put_back(old)

@@ -49,7 +49,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def quiet(axes: Axes, *, title: str = "", grid: Literal["x", "y"] = "y") -> None:
-    """No box, a faint grid, no ticks."""
+    """Remove box and ticks, and draw a faint grid."""
     if title:
         axes.set_title(title, loc="left", color=INK, fontsize=10.5, fontweight="bold", pad=8)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -15,9 +15,9 @@ from foresail.runlog.key_metrics import KEY_METRICS, is_held_out
 from foresail.runlog.plots import points
 from foresail.runlog.run_list import read_recipe
 
-PLACES = ("run.root", "run.name")  # of every run its own
+PLACES = ("run.root", "run.name")  # differ in every run
 COLOURS = (NAVY, CORAL, TEAL, GOLD, PLUM)
-FALLING = ("loss", "kl", "diff")  # words in names of metrics of which less is better
+FALLING = ("loss", "kl", "diff")  # a metric with one of these in its name is better when lower
 Records = Sequence[dict[str, Any]]
 
 
@@ -43,7 +43,7 @@ def flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def metric_table(runs: Sequence[Path], names: Sequence[str]) -> Table:
-    """Of every metric the last value and the best, with its step."""
+    """The last value of every metric, and the best with its step."""
     records = [RunDirectory(run).read_metrics() for run in runs]
     table = comparison_table("metric: last, best (step)", runs)
     table.add_row(Text("steps"), *(Text(str(rows[-1]["step"] if rows else 0)) for rows in records))
@@ -53,15 +53,17 @@ def metric_table(runs: Sequence[Path], names: Sequence[str]) -> Table:
 
 
 def choose_metrics(records: Sequence[Records], names: Sequence[str]) -> list[str]:
-    """Those asked for, by the ends of their names; else held-out accuracies and the key metrics."""
+    """The metrics whose names end with those asked for; else held-out accuracies and the key metrics."""
     logged = list(dict.fromkeys(name for rows in records for row in rows for name in row if name != "step"))
     if names:
-        found = {name: [one for one in logged if one == name or one.endswith(f"/{name}")] for name in names}
-        if absent := [name for name, matches in found.items() if not matches]:
+        matching = {
+            name: [one for one in logged if one == name or one.endswith(f"/{name}")] for name in names
+        }
+        if absent := [name for name, matches in matching.items() if not matches]:
             raise ValueError(
                 f"no run logged {', '.join(absent)}; names there: {', '.join(sorted(logged)[:12])}, …"
             )
-        return list(dict.fromkeys(one for matches in found.values() for one in matches))
+        return list(dict.fromkeys(one for matches in matching.values() for one in matches))
     keys = [name for metric in KEY_METRICS for name in metric.names if metric.label not in ("lr", "tokens/s")]
     return [name for name in logged if is_held_out(name)] + [name for name in keys if name in logged]
 
@@ -84,7 +86,7 @@ def comparison_table(title: str, runs: Sequence[Path]) -> Table:
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:
-    """Their own names where these differ, else as they were given."""
+    """The folders' names where these differ, else their paths."""
     names = [run.resolve().name for run in runs]
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 

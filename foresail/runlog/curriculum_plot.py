@@ -48,7 +48,7 @@ def plot_curriculum(metrics: Sequence[Record], title: str = "") -> Figure:
 
 
 def plot_shares(axes: Axes, metrics: Sequence[Record]) -> None:
-    """Stacked: what is left above the top are problems without a level."""
+    """Stacked areas; the space above the top one is problems without a level."""
     steps = [record["step"] for record in metrics if any(name.startswith(SHARES) for name in record)]
     launched = [record for record in metrics if record["step"] in set(steps)]
     shares = [[record.get(f"{SHARES}{level}", 0.0) for record in launched] for level in LEVELS]

@@ -53,16 +53,16 @@ class RunDirectory:
         self.expert_load = JsonlLog(self.path / "expert_load.jsonl", self.warn)
         self.rollouts_path = self.path / "rollouts"
         self.checkpoints_path = self.path / "checkpoints"
-        self.told: Callable[[str], object] = lambda text: None  # what somebody else did to its files
+        self.on_warning: Callable[[str], object] = lambda text: None  # its files were changed from outside
         self.held: HeldFolder | None = None  # while a run goes on there
         self.has_rollouts = False
 
     def warn(self, text: str) -> None:
-        self.told(text)
+        self.on_warning(text)
 
-    def hold(self, told: Callable[[str], object]) -> None:
-        """From now on, a folder that is moved or removed ends the run, and lost files are told."""
-        self.held, self.told = HeldFolder(self.path), told
+    def hold(self, on_warning: Callable[[str], object]) -> None:
+        """From now on, a folder that is moved or removed ends the run, and `on_warning` is told of lost files."""
+        self.held, self.on_warning = HeldFolder(self.path), on_warning
         self.has_rollouts = self.rollouts_path.is_dir()
 
     def check_there(self) -> None:

@@ -68,7 +68,7 @@ class Display:
         self.latest: dict[str, str] = {}
         self.histories: dict[str, list[float]] = {}
         self.alarms: Sequence[str] = ()  # those that stand, a line each
-        self.is_stopping: Callable[[], bool] = lambda: False  # whether somebody has asked for the end
+        self.is_stopping: Callable[[], bool] = lambda: False  # whether the run was asked to stop
         self.phase = Phase("starting")
         self.steps_began: float | None = None  # when the first step did
         self.written = self.began  # when the last plain line was
@@ -94,7 +94,7 @@ class Display:
     # Inside a step.
 
     def begin(self, phase: str, total: int = 0, *, span: tuple[float, float] = (0.0, 0.0)) -> Phase:
-        """A new phase, with so many things to do; `span`: see `Phase`."""
+        """Begin a phase of `total` items; `span`: see `Phase`."""
         if span[1] and self.steps_began is None:
             self.steps_began = self.clock()
             self.ticks[0] = self.steps_began, self.step  # what came before was no step
@@ -102,17 +102,17 @@ class Display:
         return self.phase
 
     def advance(self, verdict: Future[Any] | None = None) -> None:
-        """One more is done, but for the verdict it may wait for."""
+        """One more item is done; with a verdict it counts as waiting until that has come."""
         self.phase.advance(verdict)
 
     def watch(self) -> None:
-        """In a thread of its own, for a signal's handler must not print: what happens while a step goes on."""
-        told = False
+        """Runs in a thread, since a signal handler must not print: says what a long step is doing."""
+        has_noted = False
         while not self.ended.wait(WATCH):
             if self.live is None:
                 self.speak_if_quiet()
-            if not told and self.is_stopping():
-                told = True
+            if not has_noted and self.is_stopping():
+                has_noted = True
                 self.note(f"stopping: {self.what_is_awaited()}; Ctrl-C again leaves at once", style="yellow")
 
     def what_is_awaited(self) -> str:
@@ -124,7 +124,7 @@ class Display:
         return f"step {self.step + 1} ({self.phase}) is finished and saved first{about}"
 
     def step_left(self) -> float | None:
-        """Seconds of the step under way, from the pace of the latest steps or from how far it is."""
+        """Seconds left of the current step, from the pace of the latest steps or from its progress."""
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
         waited = self.clock() - now
         if last > first:
@@ -133,7 +133,7 @@ class Display:
         return waited / share * (1 - share) if share else None
 
     def speak_if_quiet(self) -> None:
-        """What a piped run is at, when it has not said anything for long."""
+        """Print what a piped run is doing, when it has printed nothing for long."""
         if self.clock() - self.written >= QUIET:
             self.write_line(f"{self.title} {self.step}/{self.total} {self.phase} left {self.time_left()}")
 
@@ -154,7 +154,7 @@ class Display:
             )
 
     def is_due(self, step: int) -> bool:
-        """Whether a plain line is worth printing: every step, but of thousands only a hundred or two."""
+        """Whether to print a plain line: every step, but of thousands only one or two hundred."""
         return step % max(1, self.total // 100) == 0 or step == self.total
 
     def note(self, text: str, style: str = "") -> None:
@@ -178,7 +178,7 @@ class Display:
         return text.encode(self.console.encoding, errors="replace").decode(self.console.encoding)
 
     def time_left(self) -> str:
-        """From the pace of the latest steps; in the first one, from how far that is."""
+        """Time left, from the pace of the latest steps; in the first step from its progress."""
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
         if last <= first:
             share = self.phase.share_of_step
@@ -206,7 +206,7 @@ class Display:
         rows.add_column(style="cyan", no_wrap=True)
         details = set() if self.console.height >= TALL else {metric.label for metric in DETAIL_METRICS}
         latest = [(label, text) for label, text in list(self.latest.items()) if label not in details]
-        # what borders, gaps, label and value leave over; a longer curve would lose its newest end
+        # the width beside borders, gaps, label and value; a longer curve would lose its newest end
         width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
         for label, text in latest:
             curve = sparkline(self.histories.get(label, []), width) if pretty else ""
@@ -243,11 +243,11 @@ class Display:
 
 
 def readings(
-    metrics: Mapping[str, Any], wanted: Sequence[KeyMetric] = KEY_METRICS
+    metrics: Mapping[str, Any], chosen: Sequence[KeyMetric] = KEY_METRICS
 ) -> dict[str, tuple[float | None, str]]:
-    """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of `wanted`."""
+    """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of `chosen`."""
     shown: dict[str, tuple[float | None, str]] = {}
-    for metric in wanted:
+    for metric in chosen:
         if is_shown(metric, metrics):
             value = metric.find(metrics)
             shown[metric.label] = value, metric.show(value)
@@ -268,7 +268,7 @@ def clock_time(seconds: float) -> str:
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """sparkline([1, 2, 3], 8) -> "▁▅█": the last `width` values between their least and their greatest."""
+    """sparkline([1, 2, 3], 8) -> "▁▅█": the last `width` values between their minimum and maximum."""
     values = values[-width:]
     low, high = min(values, default=0.0), max(values, default=0.0)
     span = high - low or 1.0

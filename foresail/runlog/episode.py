@@ -29,8 +29,8 @@ LONGEST = 1000  # characters of a turn
 def show_episode(path: Path, name: str, step: int | None = None, console: Console | None = None) -> None:
     """Print an episode of a step, by default of the last that has it."""
     run, console = find_run(path), console or Console()
-    found, row = find_episode(run, name, step)
-    for line in episode_lines(row, f"{name}, step {found}"):
+    found_step, row = find_episode(run, name, step)
+    for line in episode_lines(row, f"{name}, step {found_step}"):
         console.print(Text(line), soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""How evenly a model's experts were used: every expert of every layer at last, and the busiest one over time."""
+"""How evenly a model's experts were used: each expert of each layer at the end, and the busiest over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BUSIEST = 2.0  # times the mean load, from which the colour does not grow any more
+BUSIEST = 2.0  # times the mean load: the colour scale ends here
 
 
 def plot_expert_load(records: Sequence[dict[str, Any]], title: str = "") -> Figure:
@@ -48,7 +48,7 @@ def draw_last(axes: Axes, figure: Figure, record: dict[str, Any]) -> None:
 
 
 def draw_history(axes: Axes, records: Sequence[dict[str, Any]]) -> None:
-    """One line: experts at the mean. Bands are where the busiest and the idlest of each layer are."""
+    """A line at the mean load, and bands of the busiest and the idlest expert of each layer."""
     steps = [record["step"] for record in records]
     loads = [relative(record) for record in records]
     for name, colour, values in (

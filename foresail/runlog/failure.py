@@ -21,7 +21,7 @@ NAME = "error.txt"
 
 @contextmanager
 def noting_failure(folder: Path) -> Iterator[None]:
-    """The last error is forgotten at the start; one that ends what happens inside is written down."""
+    """Delete the error of the last start; write down one that ends the block."""
     with explained(folder / NAME):
         (folder / NAME).unlink(missing_ok=True)
     try:
@@ -29,7 +29,7 @@ def noting_failure(folder: Path) -> Iterator[None]:
     except FolderGone:  # there is nowhere to write
         raise
     except Exception as error:
-        with suppress(OSError):  # a full disk, say: the error itself matters more
+        with suppress(OSError):  # such as a full disk: the error itself matters more
             (folder / NAME).write_text(
                 f"{error}\n\n{''.join(traceback.format_exception(error))}", encoding="utf-8", errors="replace"
             )

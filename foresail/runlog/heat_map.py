@@ -1,4 +1,4 @@
-"""Shares by two things, as coloured squares: recall by length and depth.
+"""Shares over two axes, as coloured squares: recall by length and depth.
 
 plot_heat_maps([HeatMap(title="niah_single", rows=("0%", "100%"), columns=("512", "1024"), shares=((1.0, 0.9), …))])
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = (CORAL, GOLD, TEAL)  # of 0, a half and 1
-MOST_NUMBERS = 200  # squares up to which each has its number
+MAX_NUMBERED = 200  # squares; in a larger map they have no numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def plot_heat_maps(
             axes.spines[:].set_visible(False)
             axes.set_xlabel(across, color=FAINT)
             axes.set_ylabel(down, color=FAINT)
-            if len(entry.rows) * len(entry.columns) <= MOST_NUMBERS:
+            if len(entry.rows) * len(entry.columns) <= MAX_NUMBERED:
                 for y, row in enumerate(entry.shares):
                     for x, share in enumerate(row):
                         axes.text(

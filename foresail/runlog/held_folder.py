@@ -1,7 +1,7 @@
 """A run's folder while the run goes on: whether it is still the one under its path.
 
     held = HeldFolder(path)
-    held.check()    # raises FolderGone once somebody has moved or removed it
+    held.check()    # raises FolderGone once it was moved or removed
 
 Writing by its path would make another folder there, with one checkpoint and nothing to go on from.
 """
@@ -17,7 +17,7 @@ class FolderGone(OSError):
 
 
 class HeldFolder:
-    """Open as long as the run goes on: so it is known by itself and not by its name."""
+    """Keeps the folder open while the run goes on, so that a moved folder is recognised."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class HeldFolder:
         return f"{gone}; it is {now} now, and {last} is its last checkpoint; to go on: foresail resume {now}"
 
     def find(self) -> Path | None:
-        """Where it is now, where the system tells (Linux does), and there is such a folder."""
+        """The folder's path now, on systems that know it (Linux); None where it was removed."""
         try:
             now = Path(os.readlink(f"/proc/self/fd/{self._descriptor}"))
         except OSError:

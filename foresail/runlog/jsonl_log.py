@@ -25,10 +25,10 @@ class JsonlLog:
     """
 
     def __init__(self, path: Path, warn: Callable[[str], object] = lambda text: None) -> None:
-        """`warn` hears of lines that somebody took away while the run went on."""
+        """`warn` is called where lines were removed from the file while the run went on."""
         self.path, self.warn = path, warn
         self._file: FileIO | None = None
-        self._end = 0  # of what was appended
+        self._end = 0  # byte behind the last appended line
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """All of the records or, when the disk is full, none of them and an OSError."""
@@ -47,7 +47,7 @@ class JsonlLog:
             self._end = file.tell()
 
     def _open(self) -> FileIO:
-        """The file under the path. What was written to another that stood there is put back, or missed aloud."""
+        """The open file. Where it was removed it is written again; where it was cut, `warn` says what is lost."""
         if self._file is not None and not self._is_there(self._file):
             if not self.path.exists():
                 self._file.seek(0)
@@ -70,7 +70,7 @@ class JsonlLog:
             return False
 
     def close(self) -> None:
-        """Until the next append."""
+        """Close the file; the next append opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -86,9 +86,9 @@ class JsonlLog:
         """Drop the records of later steps, as if the run had stopped right after `step`."""
         if not self.is_file():
             return
-        kept = b"".join(line for line, record in self.whole_lines() if record["step"] <= step)
-        write_aside(self.path, lambda aside: aside.write_bytes(kept))
-        self._end = len(kept)
+        content = b"".join(line for line, record in self.whole_lines() if record["step"] <= step)
+        write_aside(self.path, lambda aside: aside.write_bytes(content))
+        self._end = len(content)
         self.close()
         self._open()
 

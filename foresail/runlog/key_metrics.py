@@ -11,7 +11,7 @@ ACCURACY = "rollout/accuracy"
 REWARD = "rollout/reward"  # of all samples
 LEARNED_FROM = "critic/rewards/mean"  # of the groups that dynamic sampling kept
 HELD_OUT_LOSS = "val/loss/"  # and the corpus
-ROUNDING = 1e-9  # of two means of the same numbers
+ROUNDING = 1e-9  # by which two means of the same numbers may differ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ KEY_METRICS = (
     KeyMetric(label="lr", names=("train/lr",), format=".1e"),
     KeyMetric(label="tokens/s", names=("perf/throughput",), format=".0f"),
 )
-# for whoever looks closer: the live view and `foresail show`
+# shown in the live view and by `foresail show`, but not in tables of runs
 DETAIL_METRICS = (
     KeyMetric(label="length, right", names=("response_length/correct/mean",), format=".1f"),
     KeyMetric(label="length, wrong", names=("response_length/wrong/mean",), format=".1f"),
@@ -63,12 +63,12 @@ DETAIL_METRICS = (
 )
 
 
-MOST_TERMS = 4  # of a reward that are shown by themselves
+MAX_TERMS = 4  # terms of a reward that are shown one by one
 
 
 def term_names(metrics: Iterable[str]) -> list[str]:
     """Metrics of a reward's own terms: term_names(["reward/brevity/mean", "lr"]) -> ["reward/brevity/mean"]."""
-    return [name for name in metrics if name.startswith("reward/") and name.endswith("/mean")][:MOST_TERMS]
+    return [name for name in metrics if name.startswith("reward/") and name.endswith("/mean")][:MAX_TERMS]
 
 
 def term_label(name: str) -> str:
@@ -77,13 +77,13 @@ def term_label(name: str) -> str:
 
 
 def accuracy_tells(metrics: Mapping[str, Any]) -> bool:
-    """Whether a record has an accuracy that says something: not 0 beside scores of a function of one's own."""
+    """Whether the accuracy means something: not where it is 0 beside scores of a user's function."""
     accuracy, score = as_number(metrics.get(ACCURACY)), as_number(metrics.get("critic/score/mean"))
     return accuracy is not None and (accuracy > 0 or not score)
 
 
 def is_shown(metric: KeyMetric, metrics: Mapping[str, Any]) -> bool:
-    """Whether a record says something by the metric that its others do not."""
+    """Whether the metric adds to what the record's other metrics show."""
     if ACCURACY in metric.names:
         return accuracy_tells(metrics)
     if metric.names == (LEARNED_FROM,):

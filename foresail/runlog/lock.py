@@ -13,7 +13,7 @@ from foresail.runlog.atomic import explained
 
 try:
     import fcntl
-except ImportError:  # Windows: there is no such lock, and none is asked for
+except ImportError:  # Windows has no such lock, so none is taken
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
@@ -24,7 +24,7 @@ class FolderInUse(OSError):
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """Take it, or say who has it. The folder is made; closing the file lets go."""
+    """Lock the folder, made where missing, or say who holds it; closing the file releases it."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = open_lock(folder / NAME)
@@ -58,7 +58,7 @@ def is_locked(folder: Path) -> bool:
     try:
         with (folder / NAME).open() as file:
             if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again as the file is closed
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing the file releases the lock
     except BlockingIOError:
         return True
     except OSError:

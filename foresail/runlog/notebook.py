@@ -14,8 +14,8 @@ from foresail.runlog.canvas import PAPER
 from foresail.runlog.display import Display, clock_time
 from foresail.runlog.plots import choose_panels, plot_curves
 
-EVERY = 1.0  # seconds between two looks at the progress
-REDRAW = 5.0  # seconds between two pictures of the curves, which take a tenth of one
+PROGRESS_SECONDS = 1.0  # between two updates of the progress
+CURVES_SECONDS = 5.0  # between two pictures of the curves, which take a tenth of a second
 
 
 def in_notebook() -> bool:
@@ -29,7 +29,7 @@ def in_notebook() -> bool:
 
 
 def open_display(title: str, total: int, *, done: int = 0) -> Display:
-    """The view for where this runs."""
+    """The view for a notebook or for a terminal."""
     return (NotebookDisplay if in_notebook() else Display)(title, total, done=done)
 
 
@@ -45,7 +45,7 @@ class NotebookDisplay(Display):
     def __init__(self, title: str, total: int, *, done: int = 0) -> None:
         super().__init__(title, total, done=done)
         self.records: list[dict[str, Any]] = []
-        self.drawn = -REDRAW
+        self.drawn = -CURVES_SECONDS
 
     def __enter__(self) -> NotebookDisplay:
         from IPython.display import HTML, display
@@ -63,15 +63,15 @@ class NotebookDisplay(Display):
     def update(self, step: int, metrics: Mapping[str, Any]) -> None:
         self.records.append({"step": step, **metrics})
         super().update(step, metrics)
-        if self.clock() - self.drawn >= REDRAW:
+        if self.clock() - self.drawn >= CURVES_SECONDS:
             self.show_curves()
 
     def is_due(self, step: int) -> bool:
-        """No plain lines: the picture says it."""
+        """Prints no plain lines, since the picture shows the progress."""
         return False
 
     def keep_up(self) -> None:
-        while not self.ended.wait(EVERY):
+        while not self.ended.wait(PROGRESS_SECONDS):
             self.show_progress()
 
     def show_progress(self) -> None:

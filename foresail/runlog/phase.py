@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass
 class Phase:
-    """`total` is 0 where nobody can count; `waiting` of what is done still wait for a verdict.
+    """`total` is 0 where the number is unknown; `waiting` of what is done still wait for a verdict.
 
     `span` is the part of a step's time that such a phase usually takes, from where to where: the time left is
     guessed from it while no step has ended yet.
@@ -41,6 +41,6 @@ class Phase:
 
     @property
     def share_of_step(self) -> float:
-        """How much of the step is over, as far as that can be told."""
+        """The share of the step that is over; an estimate."""
         start, end = self.span
         return start + (end - start) * min(1.0, self.done / self.total if self.total else 0.0)

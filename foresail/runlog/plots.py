@@ -96,12 +96,12 @@ def plot_curves(metrics: Sequence[Record], title: str = "") -> Figure:
 def plot_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
     style_axes(axes, panel)
     if panel.lines:
-        told, colour = plot_lines(axes, panel.lines, metrics), panel.colour
+        drawn, colour = plot_lines(axes, panel.lines, metrics), panel.colour
     else:
-        told, colour = plot_curve(axes, panel, *points(metrics, panel.name)), panel.colour
+        drawn, colour = plot_curve(axes, panel, *points(metrics, panel.name)), panel.colour
     if held_out := held_out_names(metrics, panel):
         plot_held_out(axes, held_out, metrics)
-        told, colour = points(metrics, held_out[0])[1], HELD_OUT_COLOURS[0]
+        drawn, colour = points(metrics, held_out[0])[1], HELD_OUT_COLOURS[0]
         axes.legend(frameon=False, labelcolor=INK, loc="best", handlelength=1.6)
 
     first, last = metrics[0]["step"], metrics[-1]["step"]
@@ -110,9 +110,9 @@ def plot_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
     axes.set_xlim(first - (0 if 0 < first < last else margin), last + margin)
     if panel.unit == "share" and axes.dataLim.y1 > CLOSE_LOOK:
         axes.set_ylim(0, 1.04)
-    elif min(told) >= 0:
+    elif min(drawn) >= 0:
         axes.set_ylim(bottom=0)
-    corner = "" if panel.lines else sum_up(told, panel.digest, panel.unit)
+    corner = "" if panel.lines else sum_up(drawn, panel.digest, panel.unit)
     axes.set_title(corner, loc="right", color=colour, fontsize=10.5, fontweight="bold", pad=8)
 
 
@@ -120,16 +120,16 @@ def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
     """The curve, with its running mean in front when it is long; gives the values that stand out."""
     if not steps:
         return []
-    told = values
+    drawn = values
     if panel.digest != "peak" and len(values) >= SMOOTH_FROM:
-        told = running_mean(values, len(values) // 30)
+        drawn = running_mean(values, len(values) // 30)
         axes.plot(steps, values, color=panel.colour, alpha=0.25, linewidth=0.9)
     axes.plot(
-        steps, told, color=panel.colour, linewidth=2.2, label="training problems", solid_capstyle="round"
+        steps, drawn, color=panel.colour, linewidth=2.2, label="training problems", solid_capstyle="round"
     )
     axes.plot(
         steps[-1],
-        told[-1],
+        drawn[-1],
         "o",
         color=panel.colour,
         markersize=5.5,
@@ -138,19 +138,19 @@ def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
         clip_on=False,
     )
     if not panel.held_out:
-        axes.fill_between(steps, told, min(0.0, *told), color=panel.colour, alpha=0.07, linewidth=0)
-    return told
+        axes.fill_between(steps, drawn, min(0.0, *drawn), color=panel.colour, alpha=0.07, linewidth=0)
+    return drawn
 
 
 def plot_lines(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> list[float]:
     """Terms of a reward, or losses, side by side, each by its name; gives all their values."""
-    told: list[float] = []
+    drawn: list[float] = []
     for name, colour in zip(names, cycle(LINE_COLOURS), strict=False):
         steps, values = points(metrics, name)
         axes.plot(steps, values, color=colour, linewidth=1.8, label=term_label(name), solid_capstyle="round")
-        told += values
+        drawn += values
     axes.legend(frameon=False, labelcolor=INK, loc="best", handlelength=1.6)
-    return told
+    return drawn
 
 
 def plot_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
@@ -223,8 +223,8 @@ def is_plotted(record: Record, panels: Sequence[Panel]) -> bool:
 def held_out_names(metrics: Sequence[Record], panel: Panel) -> list[str]:
     if not panel.held_out:
         return []
-    wanted = is_held_out if panel.held_out == "accuracy" else is_held_out_reward
-    return [name for name in all_names(metrics) if wanted(name) and points(metrics, name)[0]]
+    is_chosen = is_held_out if panel.held_out == "accuracy" else is_held_out_reward
+    return [name for name in all_names(metrics) if is_chosen(name) and points(metrics, name)[0]]
 
 
 def all_names(metrics: Sequence[Record]) -> dict[str, None]:

@@ -18,25 +18,25 @@ from contextlib import contextmanager
 from multiprocessing import spawn
 from pathlib import Path
 
-LAST_BYTES = 2**13  # that are read of a file's end
-LAST_LINES, LAST_LETTERS = 3, 400  # of what is told
+LAST_BYTES = 2**13  # read from a file's end
+LAST_LINES, LAST_LETTERS = 3, 400  # quoted in an error
 
 
 class ProcessLog:
-    """Made before the process starts: what is in the file by then was said by others."""
+    """Made before the process starts: earlier content of the file belongs to other processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.start = path.stat().st_size if path.is_file() else 0
 
     def ends(self) -> str:
-        """To be put behind a sentence on its death; nothing, where it said nothing."""
+        """A clause for an error about the process's end; empty where it printed nothing."""
         words = last_words(self.path, self.start)
         return f"; its log {self.path} ends: {words}" if words else ""
 
 
 def last_words(path: Path, start: int = 0) -> str:
-    """The last lines behind `start`, in one."""
+    """The last lines behind byte `start`, joined."""
     try:
         with path.open("rb") as file:
             file.seek(max(start, file.seek(0, os.SEEK_END) - LAST_BYTES))
@@ -44,12 +44,12 @@ def last_words(path: Path, start: int = 0) -> str:
     except OSError:
         return ""
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    said = [line for line in lines if line.strip("^~ ")]  # what a traceback underlines says nothing alone
+    said = [line for line in lines if line.strip("^~ ")]  # without a traceback's underlines
     return " / ".join(said[-LAST_LINES:])[-LAST_LETTERS:]
 
 
 def print_to(path: Path) -> None:
-    """From now on, all that this process prints, what its libraries print included."""
+    """Send all output of this process to the file from now on, its libraries' included."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
@@ -62,7 +62,7 @@ _lock, _inside = threading.Lock(), 0
 
 @contextmanager
 def spawned_print_to(path: Path) -> Iterator[None]:
-    """Processes that somebody else's code spawns meanwhile print there from their first instruction on.
+    """Processes that foreign code spawns inside the block print to the file from their first instruction on.
 
     Whoever enters while others are inside shares their file: there is one executable for a whole process.
     """
@@ -74,7 +74,7 @@ def spawned_print_to(path: Path) -> Iterator[None]:
     with _lock:
         if not _inside:
             file, name = tempfile.mkstemp(prefix="foresail-", suffix=".sh")
-            os.close(file)  # what is open for writing cannot be run
+            os.close(file)  # a file that is open for writing cannot be run
             script = Path(name)
             script.write_text(
                 f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@" >>{shlex.quote(str(path.absolute()))} 2>&1\n'
@@ -83,7 +83,7 @@ def spawned_print_to(path: Path) -> Iterator[None]:
             atexit.register(
                 script.unlink, missing_ok=True
             )  # a process that has just started has yet to read it
-            if os.access(script, os.X_OK):  # else a folder that runs nothing
+            if os.access(script, os.X_OK):  # else the folder is mounted noexec
                 spawn.set_executable(str(script))
         _inside += 1
     try:

@@ -20,7 +20,7 @@ from foresail.runlog.lock import is_locked
 from foresail.runlog.summary import best_accuracies, last_values
 
 State = Literal["running", "finished", "stopped", "failed", "not begun"]
-DEEPEST = 3  # folders below the one that is listed
+DEEPEST = 3  # levels of folders that are searched
 INNER = ("checkpoints", "rollouts", "tensorboard")  # folders of a run itself
 FIRST_METRICS = ("loss", "reward", "accuracy")
 
@@ -55,7 +55,7 @@ def describe_run(path: Path) -> RunLine:
     run, recipe = RunDirectory(path), read_recipe(path)
     metrics = run.read_metrics()
     last = last_values(metrics)
-    found = {metric.label: metric for metric in KEY_METRICS if is_shown(metric, last)}
+    shown = {metric.label: metric for metric in KEY_METRICS if is_shown(metric, last)}
     asked = recipe.get("steps")
     best = best_accuracies(metrics)
     top = {held_out_label(name): entry for name, entry in best.items() if name != "rollout/accuracy"}
@@ -65,7 +65,7 @@ def describe_run(path: Path) -> RunLine:
         steps=metrics[-1]["step"] if metrics else 0,
         steps_asked=asked if isinstance(asked, int) else None,
         state=read_state(run),
-        last={label: found[label].show(found[label].find(last)) for label in FIRST_METRICS if label in found},
+        last={label: shown[label].show(shown[label].find(last)) for label in FIRST_METRICS if label in shown},
         best=", ".join(
             f"{name} {entry['value']:.3g} (step {entry['step']:g})" for name, entry in top.items()
         ),
@@ -75,7 +75,7 @@ def describe_run(path: Path) -> RunLine:
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
-    """The recipe's keys as they are; {} where there is none that can be read."""
+    """The recipe's keys; {} where the recipe is missing or cannot be read."""
     try:
         return tomllib.loads((path / "recipe.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -44,7 +44,7 @@ def show_samples(path: Path, step: int | None = None, console: Console | None = 
 
 
 def sample_lines(rows: Sequence[Row]) -> list[str]:
-    """What is shown of a step's rollouts; nothing where no verdict came about."""
+    """The lines that show a step's rollouts; none where there is no verdict."""
     return [line for row in pick_pair(rows) for line in describe(row)]
 
 
@@ -83,7 +83,7 @@ def describe(row: Row) -> Iterator[str]:
 
 
 def shorten(text: str, longest: int) -> str:
-    """shorten("let me  think\\nabout it again", 16) -> "let m … ut it again"; a response's end says most.
+    """shorten("let me  think\\nabout it again", 16) -> "let m … ut it again"; the end of a response matters most.
 
     One line, and no control characters: a model may write what would clear the screen.
     """

@@ -111,7 +111,7 @@ def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def best_accuracies(metrics: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """best_accuracies([…]) -> {"rollout/accuracy": {"value": 0.99, "step": 18}}, the first step with it.
 
-    An accuracy of 0 beside scores of a function of one's own is left out: nobody said what is right.
+    An accuracy of 0 beside scores of a user's function is left out: the function does not say what is right.
     """
     best: dict[str, dict[str, float]] = {}
     for record in metrics:
@@ -133,12 +133,12 @@ def sum_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, 
 
 
 def values_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    values_of: dict[str, list[float]] = {}
     for record in metrics:
         for name in record:
             if name.startswith(prefix) and (value := as_number(record[name])) is not None:
-                found.setdefault(name.removeprefix(prefix), []).append(value)
-    return found
+                values_of.setdefault(name.removeprefix(prefix), []).append(value)
+    return values_of
 
 
 def list_alarms(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -176,13 +176,13 @@ def colour_of(chunk: Chunk, outcomes: Outcomes) -> str:
 
 def clusters(moments: Iterable[float], reach: float) -> list[tuple[float, int]]:
     """Moments closer than `reach` as one, with their number: clusters([0, 0.1, 5], 1) -> [(0, 2), (5, 1)]."""
-    found: list[tuple[float, int]] = []
+    clusters: list[tuple[float, int]] = []
     for moment in sorted(moments):
-        if found and moment - found[-1][0] < reach:
-            found[-1] = found[-1][0], found[-1][1] + 1
+        if clusters and moment - clusters[-1][0] < reach:
+            clusters[-1] = clusters[-1][0], clusters[-1][1] + 1
         else:
-            found.append((moment, 1))
-    return found
+            clusters.append((moment, 1))
+    return clusters
 
 
 def write_above(axes: Axes, at: float, text: str, colour: str) -> None:

@@ -16,7 +16,7 @@ from foresail.runlog.timeline_plot import plot_timeline
 
 
 def show_timeline(path: Path, step: int | None = None, console: Console | None = None) -> None:
-    """Print and plot who did what when in one step, by default the last."""
+    """Print and plot the timeline of one step, by default the last."""
     run, console = find_run(path), console or Console()
     try:
         timeline = read_step(run.read_timeline(), step)
@@ -34,7 +34,7 @@ def show_timeline(path: Path, step: int | None = None, console: Console | None =
 
 
 def describe(timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Rows of the table: the parts of the step, then what went on in those in which something was generated."""
+    """Rows of the table: the parts of the step, then details of those that generated something."""
     yield "step", write_seconds(timeline.seconds)
     for part in timeline.parts:
         yield part.name, write_seconds(part.seconds)

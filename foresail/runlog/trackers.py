@@ -55,7 +55,7 @@ class Trackers:
 
 
 class TensorBoard:
-    """Event files under `folder`, one for every start of the run, written in step with it.
+    """Event files under `folder`, one for every start of the run, written as the run goes.
 
     A resumed run opens its file with a session start, at which TensorBoard forgets the later steps of
     the files before.
@@ -112,14 +112,14 @@ class WeightsAndBiases:
             self.run = wandb.init(
                 project=project, name=run.name, id=read_or_make_id(run), resume="allow", dir=run
             )
-        except wandb.errors.Error as error:  # no login, no network, no such entity: all of its own kinds
+        except wandb.errors.Error as error:  # no login, no network, no such entity
             raise OSError(
                 f"Weights & Biases does not begin: {error}; run `wandb login`, set WANDB_MODE=offline, or leave "
                 "run.wandb out"
             ) from error
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
-        # steps done again after a resume are passed over by the service: they repeat what it already has
+        # the service ignores steps that are repeated after a resume; it has them already
         self.run.log(dict(metrics), step=step)
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ def read_step_table(path: Path, shape: str) -> list[MeasuredStep]:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A GPU by its data sheet."""
+    """A GPU's figures by its data sheet."""
 
     bandwidth: float  # bytes a second
     flops: float  # dense bfloat16, a second
@@ -68,7 +68,7 @@ class ModelSize:
     """What an engine has to read and compute for a model."""
 
     weight_bytes: float  # read by every step
-    active_parameters: float  # that one token is multiplied with
+    active_parameters: float  # with which one token is multiplied
     kv_bytes: float  # of one token, in all layers
 
 
@@ -95,7 +95,7 @@ class StepCost:
     verify: float = 0.0
 
     def base(self, entries: float, *, drafting: bool = False) -> float:
-        """A step but for reading the cache."""
+        """Seconds of a step without reading the cache."""
         return max(self.fixed, self.per_entry * entries) + self.verify * drafting
 
     def step(self, *, entries: float, cached: float, drafting: bool = False) -> float:
@@ -103,13 +103,13 @@ class StepCost:
 
     @property
     def per_prefilled_token(self) -> float:
-        """Prompts come in batches wide enough that arithmetic decides."""
+        """Seconds of a prefill: batches of prompts are wide enough that arithmetic is the limit."""
         return self.per_entry
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedCost:
-    """A cost model, and by which share it misses the rows it was fitted to."""
+    """A cost model, and its relative errors on the rows it was fitted to."""
 
     cost: StepCost
     mean_error: float
@@ -119,19 +119,19 @@ class FittedCost:
 def fit(rows: Sequence[MeasuredStep]) -> FittedCost:
     """Least squares on relative errors, so that steps of 5 and of 100 milliseconds count alike.
 
-    Which side of the roofline a row is on follows from the fit, and the fit from that: a few rounds settle it.
+    The fit decides on which side of the roofline a row lies, and needs that itself: a few rounds converge.
     """
     batch, drafts, context, milliseconds = np.array(rows, dtype=float).T
     seconds, entries, cached, drafting = milliseconds / 1e3, batch * (drafts + 1), batch * context, drafts > 0
     reading = entries <= np.median(entries)
     for _ in range(100):
         columns = np.stack([reading, np.where(reading, 0, entries), cached, drafting], axis=1)
-        found = np.linalg.lstsq(columns / seconds[:, None], np.ones(len(rows)), rcond=None)[0]
-        before, reading = reading, found[0] > found[1] * entries
+        solution = np.linalg.lstsq(columns / seconds[:, None], np.ones(len(rows)), rcond=None)[0]
+        before, reading = reading, solution[0] > solution[1] * entries
         if np.array_equal(before, reading):
             break
     cost = StepCost(
-        **dict(zip(("fixed", "per_entry", "per_cached_token", "verify"), map(float, found), strict=True))
+        **dict(zip(("fixed", "per_entry", "per_cached_token", "verify"), map(float, solution), strict=True))
     )
     predicted = np.maximum(cost.fixed, cost.per_entry * entries) + cost.per_cached_token * cached
     errors = np.abs((predicted + cost.verify * drafting) / seconds - 1)

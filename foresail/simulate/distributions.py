@@ -21,15 +21,15 @@ def exponential_rate(mean: float) -> float:
 
 
 def exponential_quantile(share: float, rate: float) -> float:
-    """What this share of an exponential cut off at 1 stays below: exponential_quantile(0.25, 0) -> 0.25."""
+    """The quantile of an exponential cut off at 1: exponential_quantile(0.25, 0) -> 0.25."""
     return share if abs(rate) < 1e-6 else -math.log1p(share * math.expm1(-rate)) / rate
 
 
-def geometric_shares(mean: float, most: int) -> list[float]:
-    """Shares of counts up to 1, 2, … `most` that have this mean: geometric_shares(2.0, 3) -> [1/3, 2/3, 1.0]."""
+def geometric_shares(mean: float, largest: int) -> list[float]:
+    """Shares of counts up to 1, 2, … `largest` that have this mean: geometric_shares(2.0, 3) -> [1/3, 2/3, 1.0]."""
 
     def weights_at(rate: float) -> list[float]:
-        raw = [rate * number for number in range(most)]
+        raw = [rate * number for number in range(largest)]
         return [math.exp(power - max(raw)) for power in raw]
 
     def mean_at(rate: float) -> float:
@@ -47,7 +47,7 @@ def count_at(share: float, shares: list[float]) -> int:
 
 
 def beta_width(valid_share: float, samples: int) -> float:
-    """a of Beta(a, a) at which this share of groups is neither all right nor all wrong.
+    """The a of Beta(a, a) with which this share of groups is neither all right nor all wrong.
 
     beta_width(7 / 9, 8) -> 1.0: with every chance equally likely, each of 0 to 8 right is a ninth.
     """

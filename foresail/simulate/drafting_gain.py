@@ -45,21 +45,21 @@ class DraftingGain:
         return max(range(self._settings.max_draft + 1), key=speed)
 
     def base(self, cost: StepCost, num_rows: int, draft: int) -> float:
-        """A step but for reading the cache; looking for drafts comes on top of it."""
+        """Seconds of a step without reading the cache, with the search for drafts."""
         if draft == 0:
             return cost.base(num_rows)
         search = self._settings.draft_share * cost.base(num_rows)
         return cost.base(num_rows * (draft + 1), drafting=True) + search
 
     def _all_lengths(self, longest: float) -> list[float]:
-        """Tokens a step for drafts of 0, 1, 2, … tokens, given those for the longest."""
-        most = self._settings.max_draft
-        chance = bisect(lambda chance: expected_tokens(chance, most) - longest, 0.0, 1.0)
-        return [expected_tokens(chance, draft) for draft in range(most + 1)]
+        """Tokens a step for drafts of 0, 1, 2, … tokens, from those for the longest draft."""
+        max_draft = self._settings.max_draft
+        chance = bisect(lambda chance: expected_tokens(chance, max_draft) - longest, 0.0, 1.0)
+        return [expected_tokens(chance, draft) for draft in range(max_draft + 1)]
 
 
 def expected_tokens(chance: float, draft: int) -> float:
-    """expected_tokens(0.5, 2) -> 1.75: one surely, the second by half, the third by a quarter."""
+    """expected_tokens(0.5, 2) -> 1.75: the first surely, the second with 0.5, the third with 0.25."""
     return sum(chance**place for place in range(draft + 1))
 
 

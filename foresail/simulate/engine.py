@@ -30,7 +30,7 @@ NEARLY = 0.01  # tokens: rounding
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What an engine runs on, and how fast."""
+    """An engine's capacity and speed."""
 
     kv_tokens: int  # capacity of the cache
     max_running: int
@@ -50,10 +50,12 @@ class RunningChunk:
 
     name: str  # of the request
     references: int  # siblings to draft from
-    to_compute: float  # tokens of its context whose keys and values are not there
+    to_compute: float  # tokens of its context that are not cached
     context: float
     left: float
-    kept: float = 0.0  # of `to_compute`, what its last turn left somewhere: here, unless it is overwritten
+    kept: float = (
+        0.0  # of `to_compute`, tokens that its last turn left in the cache, unless they were overwritten
+    )
     start: float = 0.0  # on the counter of its kind
     spent_before: float = 0.0
     alive: bool = True
@@ -64,7 +66,7 @@ class RunningChunk:
 
 @dataclass(kw_only=True)
 class Kind:
-    """Rows that advance alike."""
+    """Rows of one pace."""
 
     counter: float
     pace: float  # tokens a step
@@ -85,7 +87,9 @@ class SimulatedEngine:
         ended: Callable[[list[str]], None],
         spent: dict[str, float],
     ) -> None:
-        self.history: list[tuple[float, int]] = [(clock.now(), 0)]  # rows from a moment on
+        self.history: list[tuple[float, int]] = [
+            (clock.now(), 0)
+        ]  # time, and the number of rows from then on
         self.busy_seconds = self.computed_again = 0.0
         self.preemptions = 0
         self._machine, self._cost, self._gain = machine, machine.cost, machine.gain
@@ -98,7 +102,7 @@ class SimulatedEngine:
         self._cached = 0.0  # tokens of all rows
         self._pace = 0.0  # tokens a step, of all rows
         self._base = 0.0  # seconds a step, but for reading the cache
-        self._seen = self._ready = 0.0  # up to when all is worked out; from when rows decode again
+        self._seen = self._ready = 0.0  # time up to which all is computed; time from which rows decode again
         self._share = 0.0  # seconds for each row since the beginning
         self._version = 0
 
@@ -116,19 +120,19 @@ class SimulatedEngine:
         self._touch()
 
     def keep(self, name: str, tokens: float) -> None:
-        """A row has ended and may come back: what it has cached stays until its place is needed."""
+        """A row has ended and may come back: its cache stays until the space is needed."""
         self._take_kept(name)
         self._kept[name] = tokens
         self._num_kept += tokens
         self._overwrite()
 
     def forget_kept(self) -> None:
-        """The weights that computed it are gone."""
+        """Drop all cached turns: they belong to old weights."""
         self._kept.clear()
         self._num_kept = 0.0
 
     def stop(self) -> None:
-        """Forget everything: the machine is gone."""
+        """Drop everything: the machine is lost."""
         self._advance()
         for row in self._running.values():
             self._charge(row)
@@ -141,7 +145,7 @@ class SimulatedEngine:
     # From event to event.
 
     def _touch(self) -> None:
-        """Plan anew once all that happens at this moment has happened."""
+        """Plan the next event after all events of this time."""
         self._wake_at(self._clock.now())
 
     def _wake_at(self, moment: float) -> None:
@@ -149,7 +153,7 @@ class SimulatedEngine:
         self._clock.at(moment, partial(self._wake, self._version))
 
     def _wake(self, version: int) -> None:
-        """Unless another plan was made meanwhile."""
+        """Act on the plan, unless a newer one was made."""
         if version != self._version:
             return
         self._advance()
@@ -161,7 +165,7 @@ class SimulatedEngine:
             self._ended(ended)
 
     def _advance(self) -> None:
-        """Work out what happened since the last event."""
+        """Advance all rows to the present."""
         now = self._clock.now()
         if now > self._seen and self._running:
             self.busy_seconds += now - self._seen
@@ -194,7 +198,7 @@ class SimulatedEngine:
         return ended
 
     def _put_back(self) -> None:
-        """Where the cache is full, the row that came last waits for its return, at the front."""
+        """Where the cache is full, the newest row goes back to the front of the queue."""
         while self._cached > self._machine.kv_tokens and len(self._running) > 1:
             row = self._running[next(reversed(self._running))]
             done = self._kinds[row.references].counter - row.start
@@ -213,9 +217,9 @@ class SimulatedEngine:
             if self._running and self._cached + row.context > self._machine.admitted_tokens:
                 break
             self._waiting.popleft()
-            found = min(row.kept, self._take_kept(row.name))
-            to_compute += row.to_compute - found
-            self.computed_again += row.kept - found
+            reused = min(row.kept, self._take_kept(row.name))
+            to_compute += row.to_compute - reused
+            self.computed_again += row.kept - reused
             self._add(row)
             self._overwrite()
         if to_compute:
@@ -228,7 +232,7 @@ class SimulatedEngine:
         return tokens
 
     def _overwrite(self) -> None:
-        """Rows need room: of what is kept the oldest goes first, from its end."""
+        """Free cached turns for rows, the oldest first, from their ends."""
         while self._kept and (excess := self._cached + self._num_kept - self._machine.kv_tokens) > 0:
             name = next(iter(self._kept))
             tokens = self._kept[name]
@@ -251,7 +255,7 @@ class SimulatedEngine:
         first = min(
             (kind.ends[0][0] - kind.counter) / kind.pace for kind in self._kinds.values() if kind.rows
         )
-        # One token more than fits, so that it is certainly full by then.
+        # One token more than fits, so that the cache is certainly full at that event.
         full = (self._machine.kv_tokens + 1 - self._cached) / self._pace
         self._wake_at(max(now, self._ready) + seconds_for(max(0.0, min(first, full)), *self._curve))
 

@@ -20,7 +20,7 @@ from foresail.simulate.workloads import Problems
 
 
 class Places(NamedTuple):
-    """Where the episodes are from a moment on: how many have a slot, wait for one, and wait for a tool."""
+    """From a time on, how many episodes have a slot, wait for one, and wait for a tool."""
 
     moment: float
     running: int
@@ -30,7 +30,7 @@ class Places(NamedTuple):
 
 @dataclass(kw_only=True)
 class EpisodeCount:
-    """Of the episodes that have ended, and where all of them were when."""
+    """Sums over ended episodes, and where all episodes were over time."""
 
     episodes: int = 0
     turns: int = 0
@@ -73,10 +73,10 @@ class SimulatedEpisodes(Stream):
         self.clock.wake()
 
     def _go_on(self) -> bool:
-        """Take up what the tools have answered; whether any has."""
+        """Continue the episodes whose tool has answered; returns whether there were any."""
         names = [self.answered.popleft() for _ in range(len(self.answered))]
         for name in names:
-            if (spec := self.at_tools.pop(name, None)) is not None:  # else it was given up meanwhile
+            if (spec := self.at_tools.pop(name, None)) is not None:  # else it was cancelled meanwhile
                 done, planned = len(self.turns[name]), self.problems.turns(spec)
                 if done == len(planned):
                     self._end(spec)
@@ -101,7 +101,7 @@ class SimulatedEpisodes(Stream):
                 table.pop(spec.id, None)
 
     def _note_places(self) -> None:
-        """What holds until time passes: of one moment the last is kept."""
+        """Note where the episodes are; of one time only the last note counts."""
         scheduler, places = self.fleet.scheduler, self.count.places
         now = Places(self.clock.now(), scheduler.num_running, scheduler.num_waiting, len(self.at_tools))
         if places[-1].moment == now.moment:

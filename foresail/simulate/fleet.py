@@ -1,4 +1,4 @@
-"""A fleet that knows which of its instances have news, as simulated ones tell: a thousand are not asked for one.
+"""A fleet that polls only the instances with news, so that a thousand instances stay cheap.
 
 A real fleet looks at all of its instances, and takes what all of them have. On a virtual clock every report is
 heard the moment it is there, so each look would find one. Decisions are the same.
@@ -16,7 +16,7 @@ from foresail.rollout.policies import Policy
 
 
 class AnnouncedFleet(Fleet):
-    """Asks those in `news` alone, in the order in which a fleet asks all; none of them is ever lost."""
+    """Polls the instances in `news`, in the fleet's order; no simulated instance is ever lost."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class AnnouncedFleet(Fleet):
 
     @property
     def only_waits(self) -> bool:
-        """They work by themselves."""
+        """Nothing to do: simulated instances advance with the clock."""
         return True
 
     def _to_ask(self) -> Sequence[str]:

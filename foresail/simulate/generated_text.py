@@ -14,7 +14,7 @@ SAMPLES = 1 << 16  # more than a group has
 
 
 def ids_of(key: int, sample: int, count: int) -> range:
-    """The first tokens of a response: like real ones they follow from the noise key; the first tells the sample."""
+    """The first tokens of a response: they follow from the noise key, and the first encodes the sample."""
     start = key - key % SAMPLES + sample
     return range(start, start + count)
 
@@ -34,7 +34,7 @@ class Repeated(Sequence[Value], Generic[Value]):
         return self._count
 
     def __add__(self, other: Sequence[Value]) -> Repeated[Value]:
-        """As long as both; what the other holds is forgotten."""
+        """A sequence as long as both, of this one's value."""
         return Repeated(self._value, self._count + len(other))
 
     def __iter__(self) -> Iterator[Value]:
@@ -54,7 +54,7 @@ class Repeated(Sequence[Value], Generic[Value]):
 
 
 def to_weightless_sample(*turns: Completion) -> Sample:
-    """What was generated alone, for whoever judges it: nobody trains on it, so it need not be a list of its own."""
+    """The generated part alone, for a judge: since it is not trained on, it needs no lists of its own."""
     first, last = turns[0].ids[0], turns[-1]
     count = sum(len(turn.ids) for turn in turns)
     return Sample(

@@ -1,4 +1,4 @@
-"""Real CPU seconds that a simulated step takes of the host, without the engines and judges that are not there.
+"""Real CPU seconds of the host in a simulated step, without those of simulated engines and judges.
 
 What is left is what a real run would take for the same requests: stream, controller, fleet and scheduler. What
 messages to other machines cost, and looking at instances that have no news, is not in it.

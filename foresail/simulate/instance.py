@@ -32,7 +32,7 @@ class SavedThere(SavedKV):
 
 
 class SimulatedInstance:
-    """Works by itself, while the clock runs; polling only listens. See `instance.Instance`."""
+    """Advances with the clock; polling only reads its reports. See `instance.Instance`."""
 
     works_by_itself = True
     capabilities = Capabilities(
@@ -87,11 +87,11 @@ class SimulatedInstance:
         return reports
 
     def park(self, request_id: str) -> Parked | None:
-        """Nothing rests here: keys and values come with every report."""
+        """Nothing to do: keys and values come with every report."""
         return None
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
-        """Counted alone: all simulated instances read the same `shared.siblings`."""
+        """Only counted: all simulated instances read the same `shared.siblings`."""
         self._shared.told.messages += 1
         self._shared.told.tokens += len(ids)
 
@@ -102,7 +102,7 @@ class SimulatedInstance:
         return nullcontext()
 
     def take_figures(self) -> dict[str, float]:
-        """The report has them all."""
+        """Nothing to fetch: the report holds all pages."""
         return {}
 
     def update_weights(self, version: int) -> None:
@@ -131,7 +131,7 @@ class SimulatedInstance:
         return kv
 
     def _kept_by_turns(self, order: ChunkOrder) -> int:
-        """Of a request that comes back from a tool, its context when it left."""
+        """Tokens of the request that its earlier turns left in a cache; 0 unless it comes back from a tool."""
         dispatch = order.dispatch
         if isinstance(order.work, Parked) or dispatch.generated == 0:
             return 0
@@ -190,7 +190,7 @@ class SimulatedInstance:
         return Report(event=event, completion=completion, state="parked", parked=parked)
 
     def _park(self, order: ChunkOrder, generated: int) -> Parked:
-        """What a request has after its chunk, with its keys and values."""
+        """The request's state after its chunk, with its keys and values."""
         request = order.work.request if isinstance(order.work, Parked) else order.work
         spec, count = order.dispatch.spec, generated - begin_of_turn(order)
         tokens = spec.prompt_tokens + generated

@@ -1,4 +1,4 @@
-"""Judges on a virtual clock: so many verdicts at once, the others wait in line."""
+"""Judges on a virtual clock: a fixed number of verdicts at once, the others wait in line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foresail.simulate.workloads import Problems
 
 
 class KnownVerdict(Future[Verdict]):
-    """A verdict that is known from the start, and there when its time has come."""
+    """A verdict that is known from the start and delivered at its time."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class KnownVerdict(Future[Verdict]):
 
 
 class Judges:
-    """The judge of a simulated step: verdicts come after the seconds they take, and those of others before them."""
+    """The judge of a simulated step: a verdict takes its seconds, after those queued before it."""
 
     def __init__(self, problems: Problems, clock: VirtualClock, *, count: int, after_all: bool) -> None:
         self.ends: list[float] = []  # when samples ended
@@ -66,7 +66,7 @@ class Judges:
 
 
 class Graders:
-    """So many verdicts at once; the others wait in line."""
+    """A fixed number of verdicts at once; the others wait in line."""
 
     def __init__(self, count: int, clock: VirtualClock) -> None:
         self._free, self._clock = count, clock

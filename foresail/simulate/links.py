@@ -42,17 +42,17 @@ def all_to_all_seconds(num_bytes: float, ranks: int, links: Links) -> float:
 
 
 def one_by_one_seconds(num_bytes: float, receivers: int, bandwidth: float) -> float:
-    """One sender, one receiver after another."""
+    """One sender serves the receivers one after another."""
     return receivers * num_bytes / bandwidth
 
 
 def tree_seconds(num_bytes: float, receivers: int, bandwidth: float) -> float:
-    """Whoever has all of it sends it on: 1 receiver after a round, 3 after two, 7 after three."""
+    """A tree: all that have the bytes send them on; 1 receiver after a round, 3 after two, 7 after three."""
     return math.ceil(math.log2(receivers + 1)) * num_bytes / bandwidth
 
 
 def chain_seconds(num_bytes: float, receivers: int, bandwidth: float, piece: float) -> float:
-    """Every receiver sends a piece on while the next one comes: the last has it all a piece per receiver later."""
+    """A chain: every receiver passes pieces on as they come, so each receiver adds the time of one piece."""
     if num_bytes <= 0:
         return 0.0
     pieces = math.ceil(num_bytes / piece)

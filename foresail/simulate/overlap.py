@@ -28,7 +28,7 @@ def steps_seconds(
 def mean_step_seconds(
     rollouts: Sequence[float], updates: Sequence[float], sync: float, *, staleness: int
 ) -> float:
-    """Of one step in a long run, in which these come again and again: the start is left out."""
+    """Seconds of one step in a long run of such steps, without the start."""
     if staleness == 0:
         return (sum(rollouts) + sum(updates)) / len(updates) + sync
     after = [*rollouts[1:], rollouts[0]]

@@ -1,4 +1,4 @@
-"""What a simulation found, as numbers and as a picture of who had how many rows when."""
+"""The results of a simulation as numbers, and as a picture of each instance's rows over time."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def summarize(simulation: Simulation, results: Sequence[StepResult]) -> dict[str
 
 
 def summarize_episodes(results: Sequence[StepResult]) -> dict[str, Any]:
-    """Turns, and who waited for what: episodes on average over the time, and at most."""
+    """Turns, and how many episodes waited for a slot or a tool: mean over time, and maximum."""
     counts = [result.episodes for result in results if result.episodes is not None]
     seconds = sum(result.seconds for result in results)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "episodes": sum(count.episodes for count in counts),
         "turns": sum(count.turns for count in counts),
         "tool_share": sum(count.tool_seconds for count in counts) / sum(count.seconds for count in counts),
@@ -60,9 +60,9 @@ def summarize_episodes(results: Sequence[StepResult]) -> dict[str, Any]:
                 count.places, [p.moment for p in count.places[1:]] + [result.seconds], strict=True
             )
         ]
-        found[f"{name}_mean"] = sum(count * long for count, long in waited) / seconds
-        found[f"{name}_most"] = max(count for count, _ in waited)
-    return found
+        figures[f"{name}_mean"] = sum(count * long for count, long in waited) / seconds
+        figures[f"{name}_most"] = max(count for count, _ in waited)
+    return figures
 
 
 def describe(summary: dict[str, Any]) -> list[str]:
@@ -116,7 +116,7 @@ def plot_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None
         else:
             axes = below = figure.add_subplot()
         image = axes.imshow(
-            np.ma.masked_less(rows, 1e-9),  # nothing at all is white, a single row is not
+            np.ma.masked_less(rows, 1e-9),  # idle instances are white
             aspect="auto",
             interpolation="nearest",
             cmap="YlGnBu",

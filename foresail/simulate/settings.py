@@ -41,7 +41,7 @@ class Machines(Part):
 
     @property
     def kv_tokens(self) -> int:
-        """Capacity for keys and values: what the weights leave of the memory."""
+        """Tokens of keys and values that fit in the memory beside the weights."""
         memory = CARDS[self.card].memory * self.cards_per_instance * self.memory_share
         return int((memory - self.weight_gb * 1e9) / self.kv_bytes)
 
@@ -65,7 +65,7 @@ class Machines(Part):
 
 
 class Rollout(Part):
-    """Who runs when and where."""
+    """The scheduler's policy and its limits."""
 
     policy: Literal["fifo", "group", "context", "oracle"] = Field("context", description="see policies")
     chunk_tokens: int | None = Field(2048, gt=0, description="none: requests run undivided")
@@ -73,7 +73,7 @@ class Rollout(Part):
 
 
 class Step(Part):
-    """What is launched when, when verdicts are sought, and when the step is over."""
+    """When groups are launched and judged, and when the step is over."""
 
     launches: Literal["all", "rounds", "continuous"] = Field(
         "all", description="all: every group at once; rounds: as many as are wanted, until enough are valid"

@@ -1,4 +1,4 @@
-"""What all simulated instances share: the time, what will become of requests, and how far each of them is."""
+"""The state of all simulated instances: the time, the requests' lengths, and how far each of them is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foresail.simulate.clock import VirtualClock
 class GroupLengths:
     """How far the samples of each group are, as far as reported.
 
-    What instances tell each other in a real run, by `learn`, all simulated ones read here.
+    In a real run instances tell each other by `learn`; simulated ones read this.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class GroupLengths:
 
 @dataclass(kw_only=True)
 class TextTold:
-    """What instances were told of siblings elsewhere, to draft from: messages, and the tokens in all of them."""
+    """Messages that told instances of siblings elsewhere, to draft from, and the tokens in them."""
 
     messages: int = 0
     tokens: int = 0
@@ -54,12 +54,12 @@ class SharedState:
     told: TextTold = field(default_factory=TextTold)
 
     def end_of_turn(self, spec: SampleSpec, generated: int) -> int:
-        """Where the turn ends that a request is in, or begins, with so many tokens behind its prompt."""
+        """The end of the turn that a request is in or begins, with so many tokens behind its prompt."""
         ends = self.ends(spec)
         return ends[bisect_right(ends, generated)]
 
     def left_by_turns(self, spec: SampleSpec, generated: int) -> int:
-        """Of so many tokens behind its prompt, those up to the end of the last turn that is over."""
+        """Tokens behind its prompt up to the end of its last whole turn, of a request with so many."""
         ends = self.ends(spec)
         over = bisect_right(ends, generated)
         return ends[over - 1] if over else 0

@@ -1,4 +1,4 @@
-"""A step's rollout on a cluster that is not there: the loop of a real run, simulated engines and judges.
+"""A step's rollout on a simulated cluster: the loop of a real run, with simulated engines and judges.
 
     result = simulate(load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group"]))
 
@@ -40,14 +40,14 @@ TAIL = 0.1  # the last tenth of the requests
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What came of one step; seconds are simulated ones, and last until the last verdict that was needed."""
+    """The figures of one step; seconds are simulated, and end with the last verdict that was needed."""
 
     seconds: float
     generating_seconds: float  # until the last sample ended
     tail_seconds: float  # of these, with nine tenths of the requests done
     tokens: int
     idle_ratio: float  # of all instances' time; work on groups that were cancelled counts as idle
-    waste_ratio: float  # valid groups that were generated in vain, against those wanted
+    waste_ratio: float  # valid groups that were not used, over those wanted
     chosen: int
     launched_groups: int
     cancelled_groups: int
@@ -168,17 +168,17 @@ class Patient(Controller):
 
 
 class Rounds(Patient):
-    """Naive dynamic sampling: as many as are wanted, all to their end, again until enough are valid."""
+    """Naive dynamic sampling: batches of the wanted size, each run to its end, until enough are valid."""
 
     def next_launches(self) -> int:
-        return 0 if self.num_active else min(self.wanted, self.cap - len(self._order))
+        return 0 if self.num_active else min(self.num_groups, self.cap - len(self._order))
 
 
 def build_controller(step: Step, wanted: int, share_before: float) -> Controller:
     if step.launches == "all":
         return Controller.for_all(wanted)
     build = Rounds if step.launches == "rounds" else Controller if step.early_termination else Patient
-    return build(wanted=wanted, cap=wanted * step.launch_cap, share_before=share_before)
+    return build(num_groups=wanted, cap=wanted * step.launch_cap, share_before=share_before)
 
 
 def build_fleet(

@@ -25,7 +25,7 @@ from foresail.simulate.distributions import count_at, exponential_quantile, expo
 
 
 class SimulatedTurn(NamedTuple):
-    """So many tokens are generated; then a tool answers after a time. The last turn's tool says nothing more."""
+    """Tokens that are generated, then a tool's answer after a time; the last turn has no answer."""
 
     tokens: int
     tool_tokens: int = 0
@@ -45,7 +45,7 @@ class Tools(Part):
     )
 
     def most_tokens(self, max_tokens: int) -> int:
-        """Behind the prompt of the longest episode, with turns of so many tokens."""
+        """Tokens behind the prompt of the longest episode, with turns of so many tokens."""
         return self.max_turns * max_tokens + (self.max_turns - 1) * self.tokens
 
     def mistakes(self) -> Iterator[str]:
@@ -64,7 +64,7 @@ class Tools(Part):
 
 
 class ToolDraws:
-    """What follows from the settings is worked out once; the draws come from whoever asks."""
+    """Values that follow from the settings are computed once; the caller brings the random draws."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -73,7 +73,7 @@ class ToolDraws:
         self._rate = exponential_rate(tools.mean_seconds / tools.max_seconds) if self._varies else 0.0
 
     def count_turns(self, share: float) -> int:
-        """Of the episode that has more turns than this share of all."""
+        """Turns of the episode at this quantile."""
         return count_at(share, self._shares)
 
     def episode(self, lengths: list[int], numbers: np.random.Generator) -> tuple[SimulatedTurn, ...]:

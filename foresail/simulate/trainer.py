@@ -19,11 +19,13 @@ from foresail.simulate.links import (
 )
 from foresail.simulate.updates import Ranks, TrainedModel
 
-ROOM = 0.8  # of a card's memory, for shards of weights, gradients and states; activations have the rest
+STATE_SHARE = (
+    0.8  # of a card's memory for shards of weights, gradients and states; the rest is for activations
+)
 
 
 class Network(Part):
-    """Links between cards, as fast as they really get: 0.8 of the data sheet is assumed."""
+    """Links between cards at 0.8 of their data sheet, about what is reached in practice."""
 
     cards_per_host: int = Field(8, gt=0, description="cards that have the fast links to each other")
     inside_gb_per_second: float = Field(360.0, gt=0, description="into a card from its host's others")
@@ -134,7 +136,7 @@ class Trainer(Part):
 
     def least_ranks(self, card: Card) -> int:
         """That hold the shards of one model."""
-        return math.ceil(self.state_bytes * self.parameters_billions * 1e9 / (ROOM * card.memory))
+        return math.ceil(self.state_bytes * self.parameters_billions * 1e9 / (STATE_SHARE * card.memory))
 
     def mistakes(self, ranks: int, card: Card) -> Iterator[str]:
         shard = self.shard_ranks or ranks

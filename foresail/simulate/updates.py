@@ -35,7 +35,7 @@ class TrainedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """Who trains: `shard` ranks have all weights once; `experts` of them have all experts once."""
+    """The training ranks: `shard` ranks hold all weights once; `experts` of them hold all experts once."""
 
     count: int
     shard: int
@@ -60,7 +60,7 @@ class UpdateTime:
 
     @property
     def exposed(self) -> float:
-        """Communication that nothing hides."""
+        """Seconds of communication that no arithmetic hides."""
         return self.seconds - self.computing
 
 
@@ -113,5 +113,5 @@ def replication(model: TrainedModel, ranks: Ranks) -> float:
 
 
 def apart(links: Links) -> Links:
-    """Of ranks that are on a host each, as the copies of a shard are."""
+    """The link of ranks that are on a host each, as the copies of a shard are."""
     return Links(cards_per_host=1, inside=links.between, between=links.between, latency=links.latency)

@@ -1,4 +1,4 @@
-"""A whole step on a cluster that is not there: its rollout, new weights for the engines, and the trainer's update.
+"""A whole step on a simulated cluster: its rollout, new weights for the engines, and the trainer's update.
 
 results = simulate(simulation)
 whole = whole_steps(simulation, results)      # None where the simulation has no [trainer]

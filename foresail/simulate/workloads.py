@@ -1,4 +1,4 @@
-"""What a simulated step has to generate: lengths of turns, right and wrong answers, and how long judging takes.
+"""The work of a simulated step: lengths of turns, right and wrong answers, and seconds of judging.
 
 Lengths have the largest entropy that a mean and a maximum allow, a truncated exponential: nothing is assumed
 beyond the two published numbers. Samples of one group are alike by a Gaussian copula. Each problem's chance of
@@ -50,13 +50,13 @@ class Workload(Part):
 
     @property
     def most_tokens(self) -> int:
-        """That may follow a prompt: what is generated, and what tools answer."""
+        """Tokens that may follow a prompt: generated ones and tools' answers."""
         return self.max_tokens if self.tools is None else self.tools.most_tokens(self.max_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupOutcome:
-    """What the samples of a group will turn out to be."""
+    """The lengths and verdicts of a group's samples, known from the start."""
 
     turns: tuple[tuple[SimulatedTurn, ...], ...]  # of each sample
     right: tuple[bool, ...]
@@ -83,7 +83,7 @@ def ends_of(turns: Sequence[SimulatedTurn]) -> tuple[int, ...]:
 
 
 def correlated_shares(correlation: float, count: int, numbers: np.random.Generator) -> list[float]:
-    """Of so many things of one group, the share of all that are less: by a Gaussian copula."""
+    """Correlated quantiles of so many values of one group, by a Gaussian copula."""
     common, own = numbers.standard_normal(), numbers.standard_normal(count)
     scores = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own
     return [normal_share(score) for score in scores]
@@ -141,7 +141,7 @@ class Problems:
         return tuple(tools.episode([*islice(lengths, count)], numbers) for count in counts)
 
     def _length_at(self, share: float) -> int:
-        """The length that this share of all responses stays below."""
+        """The length at this quantile of all responses."""
         place = exponential_quantile(share, self._rate)
         return max(1, min(math.ceil(place * self.workload.max_tokens), self.workload.max_tokens))
 

@@ -22,7 +22,7 @@ from foresail.records import Message
 from foresail.tokenizer.thinking import OPEN, mode_options
 
 TRIAL = Message(role="user", content="trial")
-# What an assistant may have said: they differ in their first and in their last characters.
+# Two answers that differ in their first and in their last character.
 TRIAL_ANSWERS = ("yes", "no")
 
 
@@ -32,7 +32,7 @@ class ChatTemplate:
     def __init__(
         self, source: str, special_tokens: dict[str, str], options: Mapping[str, Any] | None = None
     ) -> None:
-        """`options` is what the template is told besides, such as enable_thinking or tools."""
+        """`options` are further variables of the template, such as enable_thinking or tools."""
         self.source = source
         self.special_tokens = special_tokens
         self.options = dict(options or {})
@@ -43,10 +43,10 @@ class ChatTemplate:
         except Exception as error:  # too deeply nested, a constant part that cannot be computed, …
             raise ValueError(f"the chat template cannot be compiled: {describe(error)}") from error
 
-    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool, **told: Any) -> str:
+    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool, **variables: Any) -> str:
         """The conversation as text; with `add_generation_prompt` up to where the assistant would go on.
 
-        `told` counts more than the template's own options.
+        `variables` override the template's own options.
         """
         turns = [{"role": message.role, "content": message.content, **message.extra} for message in messages]
         try:
@@ -58,7 +58,7 @@ class ChatTemplate:
                     "add_generation_prompt": add_generation_prompt,
                     **self.special_tokens,
                     **self.options,
-                    **told,
+                    **variables,
                 }
             )
         except Exception as error:  # its own refusal, or whatever a stranger's code runs into
@@ -68,35 +68,35 @@ class ChatTemplate:
             ) from error
 
     def locate(
-        self, messages: Sequence[Message], answers: Sequence[int] | None = None, **told: Any
+        self, messages: Sequence[Message], answers: Sequence[int] | None = None, **variables: Any
     ) -> tuple[str, list[int]]:
         """The whole text, and for each of these assistant messages, or all, the character where its part begins.
 
         For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
         rollout would begin, right after the generation prompt.
         """
-        text = self.render(messages, add_generation_prompt=False, **told)
+        text = self.render(messages, add_generation_prompt=False, **variables)
         starts = []
         for index in places_of_answers(messages) if answers is None else answers:
-            prompt = self.render(messages[:index], add_generation_prompt=True, **told)
+            prompt = self.render(messages[:index], add_generation_prompt=True, **variables)
             if not text.startswith(prompt):
                 raise ValueError(explain_mismatch(text, prompt, index))
             starts.append(len(prompt))
         return text, starts
 
-    def keeps_turns(self, messages: Sequence[Message], **told: Any) -> bool:
+    def keeps_turns(self, messages: Sequence[Message], **variables: Any) -> bool:
         """Whether all assistant messages stand in the whole text as in one that ends with them."""
-        text = self.render(messages, add_generation_prompt=False, **told)
+        text = self.render(messages, add_generation_prompt=False, **variables)
         return all(
-            text.startswith(self.render(messages[: index + 1], add_generation_prompt=False, **told))
+            text.startswith(self.render(messages[: index + 1], add_generation_prompt=False, **variables))
             for index in places_of_answers(messages)
         )
 
     @cached_property
     def opens_thinking(self) -> bool:
         """Whether a prompt with thinking on ends with the opening tag, so that the model need not write it."""
-        told = mode_options(True) if self.has_switch else {}
-        return self.render([TRIAL], add_generation_prompt=True, **told).rstrip().endswith(OPEN)
+        variables = mode_options(True) if self.has_switch else {}
+        return self.render([TRIAL], add_generation_prompt=True, **variables).rstrip().endswith(OPEN)
 
     @cached_property
     def has_switch(self) -> bool:
@@ -111,15 +111,15 @@ class ChatTemplate:
         return on != off
 
     def locate_words(
-        self, messages: Sequence[Message], index: int, text: str, **told: Any
+        self, messages: Sequence[Message], index: int, text: str, **variables: Any
     ) -> tuple[int, int]:
-        """Where the words of a message stand that is not the assistant's: from this character to that one.
+        """The first and last character of a message's words, for a message that is not the assistant's.
 
-        They are looked for in what the message adds to those before it.
+        They are searched in what the message adds to those before it.
         """
         role, words = messages[index].role, messages[index].content.strip()
-        before = self.render(messages[:index], add_generation_prompt=False, **told) if index else ""
-        after = self.render(messages[: index + 1], add_generation_prompt=False, **told)
+        before = self.render(messages[:index], add_generation_prompt=False, **variables) if index else ""
+        after = self.render(messages[: index + 1], add_generation_prompt=False, **variables)
         start = after.find(words, len(before))
         if not after.startswith(before) or start < 0 or not text.startswith(after[: start + len(words)]):
             raise ValueError(
@@ -139,16 +139,16 @@ class ChatTemplate:
             return ""
 
     def next_turn(self, messages: Sequence[Message]) -> str:
-        """What stands between an assistant's words and those it goes on with once these messages have come.
+        """The text between an assistant's words and its next words, with these messages in between.
 
         For ChatML and a tool's "4": "<|im_end|>\\n<|im_start|>tool\\n4<|im_end|>\\n<|im_start|>assistant\\n".
         """
         return self._behind_answer(messages, add_generation_prompt=True)
 
     def _behind_answer(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
-        """What follows an assistant's words: what stays the same when they are others.
+        """The text behind an assistant's words, found by rendering two answers: it is the same for both.
 
-        Nothing is looked for in the text, since the messages may say anything.
+        It is not searched for, since the messages may hold any text.
         """
         texts = [
             self.render(
@@ -176,7 +176,7 @@ def places_of_answers(messages: Sequence[Message]) -> list[int]:
 
 
 def describe(error: Exception) -> str:
-    """A template's own words as they are; of other errors their kind as well: "TypeError: …"."""
+    """A template's own message as it is; other errors with their kind: "TypeError: …"."""
     return str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
 
 

@@ -13,10 +13,10 @@ def vocabulary_difference(one: Tokenizer, other: Tokenizer) -> str | None:
     mine, theirs = ({id: token for token, id in t.vocabulary().items()} for t in (one, other))
     for id in range(max(one.vocab_size, other.vocab_size)):
         if mine.get(id) != theirs.get(id) and not (reserved(mine.get(id)) and reserved(theirs.get(id))):
-            said = [
+            meanings = [
                 repr(token) if token is not None else "nothing" for token in (mine.get(id), theirs.get(id))
             ]
-            return f"id {id} is {said[0]} in the one and {said[1]} in the other"
+            return f"id {id} is {meanings[0]} in the one and {meanings[1]} in the other"
     return None
 
 

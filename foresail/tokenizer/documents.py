@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from foresail.tokenizer.tokenizer import Tokenizer, excerpt, leading_ids, parse_definition, unknown_id
+from foresail.tokenizer.tokenizer import Tokenizer, check_known, leading_ids, parse_definition, unknown_id
 
 LONGEST_PART = 2**18  # characters that are encoded at once: memory stays bounded, however long a document is
 
@@ -30,32 +30,22 @@ class DocumentEncoder:
             core.encode_special_tokens = not special_tokens
 
     def encode(self, texts: Sequence[str], begins: Sequence[bool] | None = None) -> list[list[int]]:
-        """`begins` tells which texts begin a document; the others go on with one. None: all begin one."""
+        """`begins`: which texts begin a document, the others continue one. None: all begin one."""
         begins = [True] * len(texts) if begins is None else begins
         firsts, others = (
             iter(
                 core.encode_batch_fast(
-                    [text for text, first in zip(texts, begins, strict=True) if first == wanted],
+                    [text for text, first in zip(texts, begins, strict=True) if first == is_first],
                     add_special_tokens=False,
                 )
             )
-            for core, wanted in ((self._core, True), (self._further, False))
+            for core, is_first in ((self._core, True), (self._further, False))
         )
-        found = [next(firsts if first else others).ids for first in begins]
-        if self._unknown_id is not None:
-            for text, ids in zip(texts, found, strict=True):
-                if self._unknown_id in ids:
-                    raise ValueError(self._explain_unknown(text))
-        return found
-
-    def _explain_unknown(self, text: str) -> str:
-        assert self._unknown_id is not None
-        encoding = self._core.encode(text, add_special_tokens=False)
-        start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
-        return (
-            f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; train it on texts "
-            'that hold it, or with alphabet="bytes", which knows every character'
-        )
+        encoded = [next(firsts if first else others).ids for first in begins]
+        for text, ids in zip(texts, encoded, strict=True) if self._unknown_id is not None else ():
+            if self._unknown_id in ids:
+                check_known(text, self._core.encode(text, add_special_tokens=False), self._unknown_id)
+        return encoded
 
 
 def without_prefix(definition: str) -> str | None:

@@ -88,7 +88,7 @@ def inline_template(config: TokenizerConfig, directory: Path) -> str | None:
 
 
 def read_both(path: Path, kind: type[Kind]) -> tuple[dict[str, Any], Kind]:
-    """A file as it is, to be written again, and what we read of it by type; one that is not there says nothing."""
+    """A file's whole content, to be written again, and the part we read, typed; a missing file is empty."""
     if not path.is_file():
         return {}, kind()
     content = read_json(path)

@@ -21,16 +21,16 @@ class UnwritableText(ValueError):
 
 
 class ForeignText:
-    """For one tokenizer. `unknown` is the id that stands for what it cannot write."""
+    """Cleans text for one tokenizer. `unknown` is the id that stands for what it cannot write."""
 
     def __init__(self, core: tokenizers.Tokenizer, unknown: int | None) -> None:
         self.core, self.unknown = core, unknown
         # Some tokenizers do not say of `<｜User｜>` that it is special, so all of that form count.
         added = core.get_added_tokens_decoder().items()
-        found = {id: token for id, token in added if token.special or token.content.startswith(CONTROL)}
-        self.specials = tuple(token.content for token in found.values())
-        # These are looked for in the text as it is normalised, so that other texts become them as well.
-        folded = {id for id, token in found.items() if token.normalized and len(token.content.strip()) > 1}
+        control = {id: token for id, token in added if token.special or token.content.startswith(CONTROL)}
+        self.specials = tuple(token.content for token in control.values())
+        # The tokenizer searches these in normalised text, so that other spellings become them as well.
+        folded = {id for id, token in control.items() if token.normalized and len(token.content.strip()) > 1}
         self.folded = frozenset(folded - {unknown} if core.normalizer is not None else ())
 
     def clean(self, text: str) -> str:
@@ -41,18 +41,18 @@ class ForeignText:
 
 
 def without_specials(text: str, specials: Sequence[str]) -> str:
-    """Other text is as it was, but for half characters."""
+    """Other text stays as it is, except that half characters become a question mark."""
     text = text.encode(errors="replace").decode()
-    # A single character, or white space, ends no turn; and a space would not break it.
+    # A token of one character or of white space ends no turn, and a space inside would not break it.
     longer = [token for token in specials if len(token.strip()) > 1]
-    while there := [token for token in longer if token in text]:  # again: what is left may be another
-        for token in there:
+    while present := [token for token in longer if token in text]:  # again: breaking one may form another
+        for token in present:
             text = text.replace(token, broken(token))
     return text
 
 
 def broken(token: str) -> str:
-    """With a space behind its first character that is none: broken("<|im_end|>") -> "< |im_end|>"."""
+    """With a space behind its first visible character: broken("<|im_end|>") -> "< |im_end|>"."""
     first = len(token) - len(token.lstrip()) + 1
     return f"{token[:first]} {token[first:]}"
 
@@ -62,7 +62,7 @@ def without_folded_specials(text: str, core: tokenizers.Tokenizer, specials: Col
     is_first = True
     while specials and (spans := spans_of(specials, text, core)):
         others = [broken(text[start:end]) if is_first else "" for start, end in spans]
-        text, is_first = with_others(text, spans, others), False  # later ones make it shorter
+        text, is_first = with_others(text, spans, others), False  # later rounds shorten the text, so it ends
     return text
 
 
@@ -73,7 +73,7 @@ def with_known_characters(text: str, core: tokenizers.Tokenizer, unknown: int | 
     stand_in = next(sign for sign in STAND_INS if unknown not in ids_of(sign, core))
     while spans := spans_of((unknown,), text, core):
         text = with_others(text, spans, [stand_in] * len(spans))
-        stand_in = ""  # a second time, which makes it shorter: what they join
+        stand_in = ""  # later rounds shorten the text, so it ends
     return text
 
 

@@ -3,9 +3,9 @@ r"""Hybrid thinking in chat templates: the switch, the tags, and templates of ou
     ChatML, thinking on     …<|im_start|>assistant\n<think>\n        and the model goes on
     ChatML, thinking off    …<|im_start|>assistant\n<think>\n\n</think>\n\n
 
-A template is told of the mode as Qwen3's is, by `enable_thinking`. In ours "/think" and "/no_think" in a system or
-user message count as well, the last one; `enable_thinking=false` counts more than these. Earlier turns are shown
-without their thinking.
+As in Qwen3, the variable `enable_thinking` sets the mode. In our templates the last "/think" or "/no_think" in a
+system or user message sets it as well; `enable_thinking=false` overrides these. Earlier turns are shown without
+their thinking.
 """
 
 from __future__ import annotations
@@ -78,5 +78,5 @@ BUILT_IN = {
 
 
 def mode_options(thinking: bool | None) -> dict[str, Any]:
-    """What a template is told: by Qwen3's name, and by the one that DeepSeek's and Granite's know."""
+    """The variables of a template: Qwen3's name, and the one of DeepSeek and Granite."""
     return {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}

@@ -14,7 +14,7 @@ SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's
 
 
 def token_bytes(core: tokenizers.Tokenizer) -> list[bytes]:
-    """By id; b"" where there is no such token. Of tokenizers that write bytes, or pieces with spaces in them."""
+    """By id; b"" where there is no such token. For byte-level and SentencePiece tokenizers."""
     kinds = {decoder["type"] for decoder in decoders(json.loads(core.to_str())["decoder"])}
     if "ByteLevel" in kinds:
         spell = spell_byte_level
@@ -26,10 +26,10 @@ def token_bytes(core: tokenizers.Tokenizer) -> list[bytes]:
             f"the decoder of this one is {', '.join(sorted(kinds)) or 'missing'}"
         )
     vocabulary = core.get_vocab(with_added_tokens=True)
-    found = [b""] * (max(vocabulary.values()) + 1)
+    spelled = [b""] * (max(vocabulary.values()) + 1)
     for token, number in vocabulary.items():
-        found[number] = spell(token)
-    return found
+        spelled[number] = spell(token)
+    return spelled
 
 
 def decoders(definition: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
@@ -51,8 +51,8 @@ def spell_byte_level(token: str) -> bytes:
 
 def spell_piece(token: str) -> bytes:
     """spell_piece("▁the") -> b" the", spell_piece("<0x0A>") -> b"\\n"."""
-    if found := BYTE_TOKEN.fullmatch(token):
-        return bytes([int(found[1], 16)])
+    if match := BYTE_TOKEN.fullmatch(token):
+        return bytes([int(match[1], 16)])
     return token.replace(SPACE, " ").encode()
 
 

@@ -64,8 +64,8 @@ class Tokenizer:
     ) -> Self:
         """Read tokenizer.json and what stands beside it.
 
-        `template`, a file or one of ours by its name, takes the place of the chat template there; `options` is
-        what either is told besides.
+        `template`, a file or one of ours by its name, replaces the chat template there; `options` are further
+        variables of the template.
         """
         try:
             files = read_files(Path(directory))
@@ -76,9 +76,9 @@ class Tokenizer:
             raise ValueError(f"tokenizer in {directory}: {error}") from error
 
     def with_options(self, options: Mapping[str, Any]) -> Tokenizer:
-        """The same, whose chat template is told these besides, such as tools."""
-        told = {} if self.chat is None else self.chat.options
-        return Tokenizer(self.files, {**told, **options})
+        """The same with further variables for its chat template, such as tools."""
+        current = {} if self.chat is None else self.chat.options
+        return Tokenizer(self.files, {**current, **options})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -117,8 +117,8 @@ class Tokenizer:
 
     def token_id(self, token: str) -> int | None:
         """The id of a text that is one token by itself: of <think>, say, where the vocabulary has it."""
-        found: int | None = self._core.token_to_id(token)
-        return found
+        token_id: int | None = self._core.token_to_id(token)
+        return token_id
 
     def token_bytes(self) -> list[bytes]:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""
@@ -130,22 +130,22 @@ class Tokenizer:
 
     def encode_prompt(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
         """The ids after which the assistant's answer begins; `thinking` sets the template's switch."""
-        told = self._mode(thinking)
-        return self.encode(self._require_chat().render(messages, add_generation_prompt=True, **told))
+        variables = self._mode(thinking)
+        return self.encode(self._require_chat().render(messages, add_generation_prompt=True, **variables))
 
     def encode_request(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
     ) -> list[int]:
         """`encode_prompt` of what somebody else wrote: special tokens in it lose their meaning.
 
-        The template is told of `tools`, a JSON schema each, where there are any. UnwritableText, where the template
-        refuses these words; another ValueError, where it refuses such messages.
+        The template gets `tools`, a JSON schema each, where there are any. Raises UnwritableText where the template
+        refuses these words, another ValueError where it refuses such messages.
         """
         schemas = self._foreign.without_specials(json.dumps(tools, ensure_ascii=False))
-        told = {"tools": json.loads(schemas)} if tools else {}
+        variables = {"tools": json.loads(schemas)} if tools else {}
         chat = self._require_chat()
         return self._write(
-            messages, lambda plain: self.encode(chat.render(plain, add_generation_prompt=True, **told))
+            messages, lambda plain: self.encode(chat.render(plain, add_generation_prompt=True, **variables))
         )
 
     def encode_prompts(
@@ -157,17 +157,17 @@ class Tokenizer:
             chat.render(messages, add_generation_prompt=True, **self._mode(mode))
             for messages, mode in zip(conversations, modes or [None] * len(conversations), strict=True)
         ]
-        found: list[list[int]] = []
+        encoded: list[list[int]] = []
         for text in texts:
             check_text(text)
         for first in range(0, len(texts), TEXTS_PER_CALL):
             some = self._core.encode_batch_fast(
                 texts[first : first + TEXTS_PER_CALL], add_special_tokens=False
             )
-            found += [encoding.ids for encoding in some]
+            encoded += [encoding.ids for encoding in some]
         return [
             self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
-            for text, ids in zip(texts, found, strict=True)
+            for text, ids in zip(texts, encoded, strict=True)
         ]
 
     def encode_closing(self, budget: int | None, text: str) -> tuple[int, ...]:
@@ -240,11 +240,11 @@ class Tokenizer:
         if [message.role for message in messages] == ["assistant"]:
             ids, mask = self._encode_text(messages[0].content)
             return ids, mask if learnt[0] else [0] * len(ids)
-        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        variables = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
         places = [place for place in places_of_answers(messages) if learnt[place]]
-        text, starts = self._require_chat().locate(messages, places, **told)
+        text, starts = self._require_chat().locate(messages, places, **variables)
         if tools:
-            self._check_told(messages, text, thinking)
+            self._check_tools_written(messages, text, thinking)
         encoding = self._encode(text)
         ids, offsets = encoding.ids, encoding.offsets  # each a new list whenever the library is asked
         token_starts = [start for start, _ in offsets]
@@ -262,7 +262,7 @@ class Tokenizer:
             mask[first : end + 1] = [1] * (end + 1 - first)
         for index, message in enumerate(messages):
             if learnt[index] and message.role != "assistant":
-                span = self._require_chat().locate_words(messages, index, text, **told)
+                span = self._require_chat().locate_words(messages, index, text, **variables)
                 for token in self._tokens_inside(ids, offsets, span):
                     mask[token] = int(token > 0)  # nothing predicts the first token
         return ids, mask
@@ -271,8 +271,8 @@ class Tokenizer:
         self, messages: Sequence[Message], thinking: bool | None, tools: Sequence[Mapping[str, Any]] = ()
     ) -> bool:
         """Whether every answer stands in the whole conversation as in one that ends with it."""
-        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
-        return self._require_chat().keeps_turns(messages, **told)
+        variables = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        return self._require_chat().keeps_turns(messages, **variables)
 
     def _tokens_inside(
         self, ids: Sequence[int], offsets: Sequence[tuple[int, int]], span: tuple[int, int]
@@ -291,12 +291,7 @@ class Tokenizer:
     def _encode(self, text: str) -> tokenizers.Encoding:
         check_text(text)
         encoding = self._core.encode(text, add_special_tokens=False)
-        if self._unknown_id is not None and self._unknown_id in encoding.ids:
-            start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
-            raise ValueError(
-                f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; "
-                'train it on texts that hold it, or with alphabet="bytes", which knows every character'
-            )
+        check_known(text, encoding, self._unknown_id)
         return encoding
 
     def _explain_endless(self, answer: str) -> str:
@@ -306,7 +301,7 @@ class Tokenizer:
             "let the chat template write {{ eos_token }} after assistant messages"
         )
 
-    def _check_told(self, messages: Sequence[Message], text: str, thinking: bool | None) -> None:
+    def _check_tools_written(self, messages: Sequence[Message], text: str, thinking: bool | None) -> None:
         if self._require_chat().render(messages, add_generation_prompt=False, **self._mode(thinking)) == text:
             raise ValueError(
                 "the chat template does not write the tools that the row has, so a model would not see them; set "
@@ -315,7 +310,7 @@ class Tokenizer:
 
     def _check_kept(self, message: Message, rendered: str, is_last: bool) -> None:
         """The words we are about to train on must be the assistant's own, all of them, and its calls as well."""
-        # Some templates drop the thinking of earlier turns, and many trim whitespace: both are their right.
+        # Some templates drop the thinking of earlier turns, and many trim whitespace: both are accepted.
         answer, calls = message.content, message.extra.get("tool_calls", ())
         kept = answer if is_last else answer.rpartition("</think>")[2]
         words = squeeze(rendered)
@@ -335,15 +330,15 @@ class Tokenizer:
         )
 
     def _find_eos_ids(self, eos_token: str | None) -> tuple[int, ...]:
-        found = [self._id_of(eos_token)] if eos_token else []
-        found += [eos for eos in self.files.model_eos if self._core.id_to_token(eos) is not None]
+        eos_ids = [self._id_of(eos_token)] if eos_token else []
+        eos_ids += [eos for eos in self.files.model_eos if self._core.id_to_token(eos) is not None]
         ending = self.chat.turn_ending().lstrip() if self.chat else ""
         for token_id, token in sorted(self._core.get_added_tokens_decoder().items()):
             if token.special and ending.startswith(token.content):
-                found.append(token_id)
-        if not found:
+                eos_ids.append(token_id)
+        if not eos_ids:
             raise ValueError("no end-of-sequence token is named; set eos_token in tokenizer_config.json")
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(eos_ids))
 
     def _id_of(self, token: str) -> int:
         token_id = self._core.token_to_id(token)
@@ -355,7 +350,7 @@ class Tokenizer:
         return [self._core.id_to_token(token_id) or f"id {token_id}" for token_id in ids]
 
     def _mode(self, thinking: bool | None) -> dict[str, Any]:
-        """What the template is told of the mode, where one is set."""
+        """The template's variables for the mode, where one is set."""
         if thinking is not None and not self._require_chat().has_switch:
             raise ValueError(
                 "the chat template has no switch: its prompts are the same with thinking on and off "
@@ -373,7 +368,7 @@ class Tokenizer:
 
 
 def read_template(template: str | Path, files: TokenizerFiles) -> str:
-    """A file's, or one of ours by its name."""
+    """The template in a file, or one of ours by its name."""
     if str(template) not in BUILT_IN:
         return Path(template).read_text(encoding="utf-8")
     text, token = BUILT_IN[str(template)]
@@ -399,7 +394,7 @@ def parse_definition(definition: str) -> tokenizers.Tokenizer:
 
 
 def leading_ids(core: tokenizers.Tokenizer) -> list[int]:
-    """What the tokenizer puts before a text of its own accord: [bos] for Llama, nothing for Qwen."""
+    """The ids that the tokenizer puts before every text: [bos] for Llama, nothing for Qwen."""
     alone, marked = core.encode("a", add_special_tokens=False).ids, core.encode("a").ids
     where = next((i for i in range(len(marked)) if marked[i : i + len(alone)] == alone), 0)
     return marked[:where]
@@ -409,6 +404,16 @@ def unknown_id(core: tokenizers.Tokenizer) -> int | None:
     """The id that stands for what the tokenizer cannot write; byte-level ones rarely have one."""
     token = getattr(core.model, "unk_token", None)
     return core.token_to_id(token) if token else None
+
+
+def check_known(text: str, encoding: tokenizers.Encoding, unknown: int | None) -> None:
+    """An error where a part of the text became the unknown token."""
+    if unknown is not None and unknown in encoding.ids:
+        start, end = encoding.offsets[encoding.ids.index(unknown)]
+        raise ValueError(
+            f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; train it on texts "
+            'that hold it, or with alphabet="bytes", which knows every character'
+        )
 
 
 def check_text(text: str) -> None:
@@ -421,7 +426,7 @@ def check_text(text: str) -> None:
 
 
 def holds_call(text: str, function: Mapping[str, Any]) -> bool:
-    """Whether its name and every argument stand there, as text or as JSON writes it."""
+    """Whether the text holds the call's name and every argument, plain or as JSON."""
 
     def stands(value: Any) -> bool:
         if isinstance(value, dict | list):

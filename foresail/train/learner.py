@@ -113,7 +113,7 @@ def open_policy(
             scores=recipe.scores,
             day=day,
         )
-        if checkpoint:  # the one the run has had so far, whatever became of where it was from
+        if checkpoint:  # the run's own tokenizer: the model it came from may have changed
             tokenizer = Tokenizer.load(checkpoint, options=recipe.model.template_arguments(day))
     adapters = None
     if recipe.lora is not None:
@@ -151,8 +151,8 @@ def arrangement(lora: parts.Lora | None, world: World) -> Arrange | None:
 
 
 def saved_dtype(recipe: Stage, model: Decoder) -> torch.dtype:
-    wanted = recipe.checkpoints.dtype
-    return model.dtype if wanted == "auto" else choose_dtype(wanted, model.device)
+    name = recipe.checkpoints.dtype
+    return model.dtype if name == "auto" else choose_dtype(name, model.device)
 
 
 def save_policy(

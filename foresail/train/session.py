@@ -154,7 +154,7 @@ class Session(Trainer[Recipe]):
     def _finish_writing(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What stopped the run first is what it says; that the last samples could not be written is a note then."""
+        """The run's first error is raised; a later failure to write the last samples is only a note."""
         try:
             self.writer.wait()
         except Exception as failure:
@@ -167,7 +167,7 @@ class Session(Trainer[Recipe]):
     def steps(self) -> Iterator[int]:
         """The steps still to do; ends early on a request to stop, or once `finish` was called."""
         while not self.progress.finished:
-            if self.progress.step >= self.recipe.steps:  # fewer were asked for meanwhile
+            if self.progress.step >= self.recipe.steps:  # resumed with fewer steps
                 self.finish()
                 break
             if self.stop.requested:
@@ -175,10 +175,10 @@ class Session(Trainer[Recipe]):
                 break
             yield self.progress.step + 1
         self.save()
-        wanted = self.recipe.checkpoints.best
-        if wanted not in (None, HELD_OUT_MEAN) and self.progress.best is None and self.progress.step:
+        best = self.recipe.checkpoints.best
+        if best not in (None, HELD_OUT_MEAN) and self.progress.best is None and self.progress.step:
             self.display.note(
-                f'checkpoints.best = "{wanted}": no step logged it; see the names in {self.run.metrics.path}',
+                f'checkpoints.best = "{best}": no step logged it; see the names in {self.run.metrics.path}',
                 style="yellow",
             )
 
@@ -256,12 +256,13 @@ class Session(Trainer[Recipe]):
         ]
 
     def log_start(self, metrics: Mapping[str, Any]) -> None:
-        """What was measured before the first step stands as step 0, and a script's functions hear of it."""
+        """Log what was measured before the first step as step 0, and call a script's functions with it."""
         self.log(0, metrics)
         self.call_back(0, metrics)
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
-        measure(self.recipe.checkpoints.best, metrics)  # tells of a name that fits several, before any step
+        # raises, before the first step, where the name fits several metrics
+        measure(self.recipe.checkpoints.best, metrics)
         self.run.append_metrics(step, metrics)
         self.trackers.log(step, metrics)
 
@@ -294,7 +295,7 @@ class Session(Trainer[Recipe]):
 
 
 def begin_again(run: RunDirectory, start: Path, recipe: Stage, *, changed_reward: bool = False) -> Progress:
-    """Where the checkpoint stands, once all that is read of it is what was written, and the recipe is its own."""
+    """The checkpoint's progress, once its files are known to be whole and the recipe to be its own."""
     check_whole(run, start)
     check_file(run, start, changed_reward=changed_reward)
     check_recipe(recipe, run, start, changed_reward=changed_reward)

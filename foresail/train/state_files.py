@@ -28,9 +28,9 @@ def state_paths(folder: Path, stem: str) -> list[Path]:
     """The files that make up a whole state, in the order of their ranks; none where one is missing."""
     if (single := state_path(folder, stem)).is_file():
         return [single]
-    found = sorted(folder.glob(f"{stem}-*-of-*.safetensors"))
-    wanted = [state_path(folder, stem, rank, len(found)) for rank in range(len(found))]
-    return wanted if found == wanted else []
+    paths = sorted(folder.glob(f"{stem}-*-of-*.safetensors"))
+    complete_paths = [state_path(folder, stem, rank, len(paths)) for rank in range(len(paths))]
+    return complete_paths if paths == complete_paths else []
 
 
 def write_state(folder: Path, stem: str, tensors: Mapping[str, Tensor], world: World) -> None:

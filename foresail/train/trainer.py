@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class Silent(Display):
-    """Where nobody watches."""
+    """A display that shows nothing, for followers."""
 
     def __init__(self) -> None:
         super().__init__("", 0)
@@ -69,7 +69,7 @@ class Order:
 
 
 class Trainer(Generic[Recipe]):
-    """`critic`, `reference`, `teacher` and `copy` are there where a stage asks for them."""
+    """`critic`, `reference`, `teacher` and `copy` are None in stages without them."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Trainer(Generic[Recipe]):
     def on_all_ranks(
         self, function: Callable[Concatenate[Any, P], R], *arguments: P.args, **keywords: P.kwargs
     ) -> R:
-        """What this rank makes of it. Other ranks import the function, so it is one of a module."""
+        """This rank's result. Other ranks import the function, so it must be a module's, no lambda."""
         self.on_other_ranks(function, *arguments, **keywords)
         return function(self, *arguments, **keywords)
 
@@ -121,7 +121,7 @@ class Trainer(Generic[Recipe]):
 
 
 def run_follower(world: World, device: torch.device, opening: FollowerStart[Stage]) -> None:
-    """A follower's life: open the models, then do what rank 0 does, until there is no more to do."""
+    """A follower: open the models, then carry out rank 0's orders until there are no more."""
     trainer = Trainer(
         opening.recipe, world, device, start=opening.start, progress=opening.progress, display=Silent()
     )

@@ -53,9 +53,9 @@ def write_all(data: Path | None, out: Path, problems: int) -> None:
     """Files that are there already stay as they are. The conversations come last: then all is there."""
     out.mkdir(parents=True, exist_ok=True)
     for name, documents in corpora(data).items():
-        learned, kept = split(documents)
+        learned, held_out = split(documents)
         write_lines(out / f"{name}.jsonl", ({"text": text} for text in learned))
-        write_lines(out / f"held-out-{name}.jsonl", ({"text": text} for text in kept))
+        write_lines(out / f"held-out-{name}.jsonl", ({"text": text} for text in held_out))
     write_lines(out / "arithmetic.jsonl", imitated(problems))
 
 

@@ -30,10 +30,9 @@ from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
-from foresail.quickstart.reasoning import run_stage
+from foresail.quickstart.stages import Interrupted, train_stage
 from foresail.recipe.reading.load import build_recipe
 from foresail.recipe.stages.stage import Stage
-from foresail.recipe.stages.table import stage_function
 from foresail.recipe.tables.long_context import LongContext
 from foresail.runlog.atomic import write_text
 from foresail.runlog.canvas import save_figure
@@ -47,10 +46,6 @@ HERE = Path(__file__).parent
 WRITTEN_AS = "runs/small"  # the folder that the recipes name
 TRAINED = ("pretrain", "sft", "rl")
 Table = dict[str, Any]
-
-
-class Interrupted(Exception):
-    """A stage was asked to stop; the same command goes on with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +65,12 @@ class Small:
         outcomes: dict[str, Outcome] = {}
         for name in TRAINED:
             with watch(name):
-                outcomes[name] = self.train(name, [*outcomes.values()])
+                outcomes[name] = train_stage(self.recipe(name, [*outcomes.values()]))
             if name == "pretrain":
                 with watch("long_context"):
-                    found = self.measure(outcomes[name])
+                    recall = self.measure(outcomes[name])
         seconds = {name: round(value, 1) for name, value in {**watch.seconds, "total": watch.total}.items()}
-        summary = {"seconds": seconds, "long_context": found} | figures(outcomes)
+        summary = {"seconds": seconds, "long_context": recall} | figures(outcomes)
         write_text(self.out / "summary.json", json.dumps(summary, indent=1) + "\n")
         return summary
 
@@ -120,13 +115,6 @@ class Small:
 
     # Stages.
 
-    def train(self, name: str, before: Sequence[Outcome]) -> Outcome:
-        recipe = self.recipe(name, before)
-        outcome: Outcome = run_stage(stage_function(name), recipe)
-        if not outcome.finished:
-            raise Interrupted(name)
-        return outcome
-
     def recipe(self, name: str, before: Sequence[Outcome]) -> Stage:
         """That of the file, changed; it starts from the stage before, or from fresh weights for the tokenizer."""
         table = merged(read_table(HERE / f"{name}.toml", self.out), self.settings.get(name, {}))
@@ -145,7 +133,7 @@ class Small:
         folder.mkdir(exist_ok=True)
         summary = write_results(folder, answers, {"checkpoint": str(base.checkpoint)})
         save_figure(plot_answers(answers), folder / "heat-map.png")
-        return {task: found["all"]["value"] for task, found in summary["tasks"].items()}
+        return {task: figures["all"]["value"] for task, figures in summary["tasks"].items()}
 
 
 def figures(outcomes: dict[str, Outcome]) -> Table:
@@ -195,7 +183,7 @@ def main(words: Sequence[str] | None = None, note: Callable[[str], None] = print
     try:
         summary = Small(out=options.out, data=options.data, settings=settings, workers=options.workers)()
     except Interrupted as stopped:
-        note(f"stopped during {stopped}; the same command goes on")
+        note(str(stopped))
         return 1
     except (ValueError, OSError) as error:
         note(f"error: {error}")

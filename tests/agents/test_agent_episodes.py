@@ -306,7 +306,7 @@ def test_a_step_that_closes_gives_up_what_still_waits(open_worlds) -> None:
         PROBLEMS.__getitem__,
         spec_of(),
         right,
-        controller=Controller(wanted=2, cap=8, share_before=0.25),
+        controller=Controller(num_groups=2, cap=8, share_before=0.25),
         usable=gradable,
         stream=partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=MAX_TURNS),
     )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.agents.tools.call_formats import (
-    MOST_CALLS,
+    MAX_CALLS,
     TOO_MANY,
     CallFormat,
     Hermes,
@@ -280,16 +280,16 @@ UNITS = """
 def test_a_long_text_of_anything_is_read(unit: str) -> None:
     response = unit * (2 * 10**5 // len(unit))
     for format in FORMATS:
-        assert len(format.parse('<tool_call>{"a": "' + response)) <= MOST_CALLS + 1
-        assert len(format.parse(response)) <= MOST_CALLS + 1
+        assert len(format.parse('<tool_call>{"a": "' + response)) <= MAX_CALLS + 1
+        assert len(format.parse(response)) <= MAX_CALLS + 1
         format.observe([response])
 
 
 def test_a_turn_has_so_many_calls_and_no_more() -> None:
     (*first, last) = HERMES.parse(HERMES.write(F) * 100)
-    assert first == [F] * MOST_CALLS and last == TOO_MANY
+    assert first == [F] * MAX_CALLS and last == TOO_MANY
     (*first, last) = TAGS.parse("<search>a</search>" * 100)
-    assert first == [ToolCall("search", {"query": "a"})] * MOST_CALLS and last == TOO_MANY
+    assert first == [ToolCall("search", {"query": "a"})] * MAX_CALLS and last == TOO_MANY
     assert HERMES.parse(HERMES.write(F) * 100 + "</think>" + HERMES.write(F)) == [F]
 
 

@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.programs.chat_reply import (
-    Reply,
-    cut_at,
-    split_calls,
-    with_calls,
-    write_events,
-    write_reply,
-)
-from foresail.agents.programs.chat_wire import Call, ChatMessage, ChatRequest, Refusal, one_form, read_request
+from foresail.agents.programs.chat_request import ChatRequest, read_request
+from foresail.agents.programs.chat_turns import split_calls, with_calls
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply, cut_at, write_events, write_reply
+from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall, one_form
 
 NAMES = [
     *"model messages tools tool_choice max_tokens max_completion_tokens stop stream stream_options n".split(),
@@ -57,6 +53,10 @@ GOOD: dict[str, Any] = {
     "stream": True,
     "stream_options": {"include_usage": True},
 }
+
+
+def call(id: str, name: str, arguments: str) -> ChatToolCall:
+    return ChatToolCall(id=id, function=FunctionCall(name=name, arguments=arguments))
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -116,7 +116,7 @@ def test_a_request_is_read() -> None:
     found = read_request(json.dumps(GOOD).encode())
     assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
     assert found.messages[1].content == "2+2"
-    assert found.messages[2].calls == (Call(id="c", name="add", arguments='{"a": 1}'),)
+    assert found.messages[2].tool_calls == (call("c", "add", '{"a": 1}'),)
     assert (found.max_tokens, found.stop, found.stream, found.with_usage) == (5, ("a", "b"), True, True)
     assert found.reads_calls and json.loads(found.tools) == [TOOL]
 
@@ -168,7 +168,7 @@ arguments = st.dictionaries(
 
 
 def reply_of(message: ChatMessage) -> Reply:
-    return Reply(id="x", message=message, finish="stop", prompt_tokens=1, completion_tokens=2)
+    return Reply(id="x", model="policy", message=message, finish="stop", prompt_tokens=1, completion_tokens=2)
 
 
 @settings(max_examples=200, deadline=None)
@@ -178,14 +178,11 @@ def test_our_message_comes_back_as_it_was(text: str, calls: Any, rewrites: bool)
     message = ChatMessage(
         role="assistant",
         content=text,
-        calls=tuple(
-            Call(id=f"c{n}", name=name, arguments=one_form(said)) for n, (name, said) in enumerate(calls)
-        ),
+        tool_calls=tuple(call(f"c{n}", name, one_form(said)) for n, (name, said) in enumerate(calls)),
     )
     back = json.loads(json.dumps(write_reply(reply_of(message))))["choices"][0]["message"]
     if rewrites:
-        for call in back.get("tool_calls", []):
-            function = call["function"]
+        for function in [entry["function"] for entry in back.get("tool_calls", [])]:
             function["arguments"] = json.dumps(json.loads(function["arguments"]), separators=(",", ":"))
     asked = {"messages": [back, {"role": "user", "content": "and?"}]}
     assert read_request(json.dumps(asked).encode()).messages[0] == message
@@ -195,7 +192,7 @@ def test_calls_are_taken_from_the_text_and_written_back() -> None:
     text = 'I add.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
     message = split_calls(f"<think><tool_call></think>{text}", "7")
     assert message.content == "<think><tool_call></think>I add."
-    assert message.calls == (Call(id="call_7_0", name="add", arguments='{"a": 1}'),)
+    assert message.tool_calls == (call("call_7_0", "add", '{"a": 1}'),)
     assert with_calls(message).endswith(text)
     assert "tool_calls" not in write_reply(reply_of(split_calls("4", "7")))["choices"][0]["message"]
 
@@ -206,13 +203,12 @@ def test_calls_are_taken_from_the_text_and_written_back() -> None:
 def test_any_text_is_a_message(parts: list[str]) -> None:
     text = "".join(parts)
     message = split_calls(text, "1")
-    assert message.calls or message.content == text
+    assert message.tool_calls or message.content == text
     assert json.dumps(write_reply(reply_of(message)))
 
 
 def test_a_stream_holds_the_whole_reply() -> None:
-    call = Call(id="c", name="add", arguments="{}")
-    message = ChatMessage(role="assistant", content="é", calls=(call,))
+    message = ChatMessage(role="assistant", content="é", tool_calls=(call("c", "add", "{}"),))
     *events, done = write_events(reply_of(message), with_usage=True)
     first, last, usage = (json.loads(event.removeprefix("data: ")) for event in events)
     assert first["choices"][0]["delta"]["content"] == "é"

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.conversation import ChatTurn, Conversation
+from foresail.chat.request import ChatMessage
 from foresail.engine.request import Completion, Request
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.groups import to_sample

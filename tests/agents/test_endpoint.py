@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from small_programs import DIRECT, Refused, post
 
-from foresail.agents.programs.chat_reply import Reply
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.endpoint import Endpoint
+from foresail.chat.reply import Reply
+from foresail.chat.request import ChatMessage
 
 GOOD = json.dumps({"model": "m", "messages": [{"role": "user", "content": "2"}]}).encode()
 
@@ -31,7 +32,9 @@ class Echo:
     def __call__(self, request: ChatRequest) -> Future[Reply]:
         reply: Future[Reply] = Future()
         message = ChatMessage(role="assistant", content=request.messages[-1].content)
-        found = Reply(id="x", message=message, finish="stop", prompt_tokens=1, completion_tokens=1)
+        found = Reply(
+            id="x", model="policy", message=message, finish="stop", prompt_tokens=1, completion_tokens=1
+        )
         if not self.hold:
             reply.set_result(found)
         self.asked.append(reply)

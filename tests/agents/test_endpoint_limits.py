@@ -16,14 +16,14 @@ from contextlib import closing
 
 import pytest
 
-from foresail.agents import http_limits
-from foresail.agents.http_limits import LONGEST_HEAD, LimitedInput
-from foresail.agents.programs import endpoint as endpoint_room
-from foresail.agents.programs.chat_reply import Reply
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.endpoint import LONGEST_BODY, Endpoint
 from foresail.agents.tools.corpus import CorpusPassage
 from foresail.agents.tools.search_server import SearchServer
+from foresail.chat import http_limits, http_server
+from foresail.chat.http_limits import LONGEST_HEAD, LimitedInput
+from foresail.chat.reply import Reply
+from foresail.chat.request import ChatMessage
 
 GOOD = json.dumps({"messages": [{"role": "user", "content": "2"}]}).encode()
 
@@ -31,7 +31,9 @@ GOOD = json.dumps({"messages": [{"role": "user", "content": "2"}]}).encode()
 def echo(request: ChatRequest) -> Future[Reply]:
     reply: Future[Reply] = Future()
     message = ChatMessage(role="assistant", content=request.messages[-1].content)
-    reply.set_result(Reply(id="x", message=message, finish="stop", prompt_tokens=1, completion_tokens=1))
+    reply.set_result(
+        Reply(id="x", model="policy", message=message, finish="stop", prompt_tokens=1, completion_tokens=1)
+    )
     return reply
 
 
@@ -216,7 +218,7 @@ def test_a_slow_body_is_closed_as_well(endpoint: Endpoint, monkeypatch: pytest.M
 
 
 def test_connections_without_a_key_are_counted(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint_room, "MOST_STRANGERS", 5)
+    monkeypatch.setattr(http_server, "MAX_STRANGERS", 5)
     key = bearer(endpoint.admit(echo))
     known = []
     for _ in range(7):  # with a key they are no strangers

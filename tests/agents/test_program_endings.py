@@ -256,7 +256,7 @@ def test_a_step_that_closes_gives_up_programs_that_still_run() -> None:
             problems(6).__getitem__,
             group_spec,
             judge,
-            controller=Controller(wanted=2, cap=6, share_before=0.34),
+            controller=Controller(num_groups=2, cap=6, share_before=0.34),
             usable=gradable,
             stream=stream,
         )
@@ -327,6 +327,6 @@ def test_programs_cannot_name_stops_without_end() -> None:
             ask(agent, [user("1")], stop=[f"{number}!"], max_tokens=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foresail.agents.programs.episodes.MOST_STOP_SETS", 5)
+        patch.setattr("foresail.agents.programs.episodes.MAX_STOP_SETS", 5)
         verdict = play(program, count=1, num_samples=1, max_turns=100)["p0"].verdicts[0]
     assert verdict.status == "crashed" and "sets of stop texts" in verdict.detail

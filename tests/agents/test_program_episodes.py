@@ -27,8 +27,8 @@ from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.programs.chat_reply import cut_at
 from foresail.agents.programs.program import Agent
+from foresail.chat.reply import cut_at
 from foresail.records import Message, Problem
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.native import NativeInstance

@@ -173,7 +173,7 @@ def test_only_so_many_run_at_once_and_the_stuck_hold_up_nobody() -> None:
             running[0] -= 1
 
     stuck = Agent(base_url="", api_key="stuck", model="", problem=PROBLEM)
-    with closing(Programs(FunctionProgram(work), most=3)) as programs:
+    with closing(Programs(FunctionProgram(work), max_running=3)) as programs:
         jobs = [programs.start(stuck, Told()) for _ in range(3)]
         told = [Told() for _ in range(20)]
         waiting = [programs.start(AGENT, entry) for entry in told]

@@ -223,7 +223,7 @@ def test_a_server_that_cannot_be_reached_breaks_the_environment() -> None:
 
 def test_a_call_that_takes_too_long_is_given_up_and_stalls_nobody() -> None:
     release = threading.Event()
-    threads = Threads(most=2)
+    threads = Threads(max_threads=2)
 
     async def go() -> list[int]:
         for _ in range(5):
@@ -239,7 +239,7 @@ def test_a_call_that_takes_too_long_is_given_up_and_stalls_nobody() -> None:
 
 
 def test_a_call_that_waits_for_a_thread_spends_none_of_its_time() -> None:
-    threads, release = Threads(most=1), threading.Event()
+    threads, release = Threads(max_threads=1), threading.Event()
 
     async def go() -> int:
         first = asyncio.ensure_future(threads.run(release.wait))
@@ -254,7 +254,7 @@ def test_a_call_that_waits_for_a_thread_spends_none_of_its_time() -> None:
 
 
 def test_a_call_that_was_cancelled_before_it_began_never_begins() -> None:
-    threads, release, began = Threads(most=1), threading.Event(), []
+    threads, release, began = Threads(max_threads=1), threading.Event(), []
 
     async def go() -> None:
         first = asyncio.ensure_future(threads.run(release.wait))

@@ -63,7 +63,7 @@ def test_a_file_too_large_for_the_look_is_read_by_the_run(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count_calls(monkeypatch, "load_problems")
-    monkeypatch.setattr(stages, "LOOKED_AT", 10)
+    monkeypatch.setattr(stages, "LARGEST_FILE", 10)
     rows = [{"prompt": f"7 +{number}", "answer": str((7 + number) % 10)} for number in range(10)]
     file = str(write_lines(tmp_path / "large.jsonl", rows))
     launch(rl_recipe(tiny_checkpoint, tmp_path, steps=1, data=Problems(source=file)))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import ablations
 import pytest
 from ablations import ARMS, rl_recipe, to_row, write_data
 
 from foresail.data.made.arithmetic import to_problem
+from foresail.quickstart.stages import Interrupted
 from foresail.recipe.keys import leaves
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.session import Outcome
 
 OFF = {
     "no-dynamic-sampling": {"dynamic_sampling.enabled"},
@@ -59,13 +60,13 @@ def test_arms_beside_each_other_only_read_the_cold_start(
     """Its folder is one process's at a time: opening it from two arms at once ended both."""
     opened: list[Rl | Sft] = []
 
-    def run_stage(_run: object, recipe: Rl | Sft) -> SimpleNamespace:
+    def train_stage(recipe: Rl | Sft) -> Outcome:
         opened.append(recipe)
-        return SimpleNamespace(finished=False, run=tmp_path)
+        raise Interrupted(recipe.run.name)
 
-    monkeypatch.setattr(ablations, "run_stage", run_stage)
+    monkeypatch.setattr(ablations, "train_stage", train_stage)
     for arm in ("full", "no-easy-pool"):
-        with pytest.raises(SystemExit, match="goes on"):
+        with pytest.raises(Interrupted, match="goes on"):
             ablations.run_arm(tmp_path, 0, arm, 3)
     assert [recipe.run.name for recipe in opened] == ["full", "no-easy-pool"]
     assert {recipe.model.path for recipe in opened} == {str(tmp_path / "seed-0/sft/checkpoints/step_500")}

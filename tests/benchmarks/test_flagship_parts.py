@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import flagship
@@ -19,6 +20,7 @@ from flagship_runs import Place, spread
 
 from foresail.data.made.word_problems import make_problems
 from foresail.model.hf import build_model, save_model
+from foresail.quickstart import stages
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.tokenizer.train import train_bpe
@@ -97,7 +99,7 @@ def test_word_problems_before_and_after_by_seed_and_never_twice(
     draw(place.folder / "results.json", tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
-    monkeypatch.setattr(flagship_runs, "run_stage", None)
+    monkeypatch.setattr(stages, "stage_function", None)
     monkeypatch.setattr(flagship_runs, "evaluate_checkpoint", None)
     flagship.word_problems(replace(place, jobs=1), [0, 1])
     assert last_line(capsys) == found
@@ -144,7 +146,11 @@ def test_a_hard_start_is_the_longest_tuning_that_is_not_too_good(
     def judge(_recipe: Rl, checkpoint: Path, _output: Path) -> dict[str, Any]:
         return {SAMPLED: {"value": shares[int(checkpoint.name)]}}
 
-    monkeypatch.setattr(flagship_programs, "run", lambda recipe: tmp_path / str(recipe.steps))
+    monkeypatch.setattr(
+        flagship_programs,
+        "train_stage",
+        lambda recipe: SimpleNamespace(checkpoint=tmp_path / str(recipe.steps)),
+    )
     monkeypatch.setattr(flagship_programs, "judge", judge)
     place = Place(folder=tmp_path, model=model)
     assert find_start(place, STARTS["hard"], 0)["sft_steps"] == 3

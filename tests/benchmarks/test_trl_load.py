@@ -21,9 +21,9 @@ from foresail.data.packing import pack
 from foresail.model.attention import PackedAttention
 from foresail.model.hf import load_model
 from foresail.model.hf_names import weight_parts
+from foresail.model.packed import token_logprobs
 from foresail.model.readouts import logits
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.update.step import token_logprobs
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -18,8 +18,8 @@ from small_engines import (
 )
 
 from foresail.data.packing import pack
+from foresail.model.packed import token_logprobs
 from foresail.records import TrainSequence
-from foresail.train.update.step import token_logprobs
 
 
 @pytest.mark.parametrize("page_size", [1, 3, 8, 64])

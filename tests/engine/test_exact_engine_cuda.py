@@ -27,7 +27,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.readouts import logits
 
 if torch.cuda.is_available():
-    from foresail.engine.kernels.drawing import draw
+    from foresail.engine.kernels.sampling import sample_untruncated
 
 pytestmark = [
     pytest.mark.gpu,
@@ -97,7 +97,7 @@ def assert_trainer_agrees(model: Decoder, completions: list[Completion]) -> None
         logprobs_NV = torch.log_softmax(logits_NV / (temperature or 1.0), -1).cpu()
         found_N = torch.tensor(completion.logprobs)
         torch.testing.assert_close(logprobs_NV.gather(1, ids[:, None])[:, 0], found_N, rtol=0, atol=2e-6)
-        tokens_N, again_N = draw(
+        tokens_N, again_N = sample_untruncated(
             logits_NV,
             torch.zeros(len(ids), dtype=torch.int32, device=model.device),
             torch.tensor([temperature], device=model.device),

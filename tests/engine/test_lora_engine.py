@@ -23,11 +23,12 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model, save_model
 from foresail.model.lora import attach
+from foresail.model.packed import token_logprobs
 from foresail.recipe.tables.parts import Lora, Optimizer
 from foresail.records import TrainSequence
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
-from foresail.train.update.step import token_logprobs, token_loss, train_step
+from foresail.train.optim.master_adamw import MasterAdamW
+from foresail.train.update.step import token_loss, train_step
 
 
 def adapted(family: str = "qwen2", targets: tuple[str, ...] = ("attention", "mlp")) -> Decoder:

@@ -26,7 +26,7 @@ from foresail.engine.drafts import Drafts
 from foresail.engine.noise import uniforms
 from foresail.engine.prefill import PrefillChunk, tokens_ahead
 from foresail.engine.request import Request
-from foresail.engine.sampling import draw
+from foresail.engine.sampling import inverse_cdf
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.mtp import MtpHeads
@@ -149,7 +149,7 @@ def reference_drafts(model: Decoder, request: Request, context: tuple[int, ...])
             noise = uniforms(torch.tensor([request.key]), torch.tensor([len(context) + number]))
             temperature = request.sampling.temperature
             token = (
-                int(draw((scores_V / temperature).log_softmax(-1)[None], noise))
+                int(inverse_cdf((scores_V / temperature).log_softmax(-1)[None], noise))
                 if temperature
                 else int(scores_V.argmax())
             )

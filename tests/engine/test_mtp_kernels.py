@@ -12,7 +12,7 @@ from mtp_models import MTP_MODELS
 from small_engines import Engine, finish_all, mixed_requests, small_engine
 from torch import Tensor
 
-from foresail.engine.advance import DrawnTokens
+from foresail.engine.advance import SampledTokens
 from foresail.engine.entries import Entries
 from foresail.engine.kernels.mtp import DraftLayout
 from foresail.engine.mtp import MtpDrafter, Verified
@@ -34,8 +34,8 @@ class FixedSizes(CpuRunner):
         self.mtp = CudaMtpDrafter(engine.model, pages_SP, engine.page_size)  # type: ignore[assignment]
 
     def _look_ahead(
-        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: DrawnTokens
-    ) -> DrawnTokens:
+        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: SampledTokens
+    ) -> SampledTokens:
         more = self.more
 
         def fill_up(array: Any, value: int) -> Tensor:
@@ -52,7 +52,7 @@ class FixedSizes(CpuRunner):
             Entries(fill_up(entries.slots_E, self.scratch), fill_up(entries.offsets_E, 0), None),
             done,
             self._attend_places,
-            lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
+            lambda logits_RV, slots_R, before_R: self._sample(logits_RV, slots_R.numpy(), before_R)[0],
             num_rows=num_rows + self.more_rows,
             propose=self.propose,
         )

@@ -116,10 +116,8 @@ def test_a_request_cancelled_while_its_prompt_is_filled_leaves_nothing():
     engine.step()
     assert engine.rows.count["filling"] == 2 and engine.admission.prefixes.by_tokens
     assert engine.cancel("a.0") is not None and engine.cancel("a.1") is not None
-    engine.add(
-        ask("b", PROMPT, stop_ids=())
-    )  # counts on the pages by their names: they are filled to the end
-    assert finish_all(engine)["b"].ids == endless("b")
+    assert_all_free(engine)
+    assert finish_all(engine, [ask("b", PROMPT, stop_ids=())])["b"].ids == endless("b")
     assert_all_free(engine)
 
 

@@ -20,7 +20,7 @@ from foresail.engine.kernels.rows import advance, locate
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SLOTS = 9  # the last one is scratch
-MOST_ENTRIES = 1 + MAX_DRAFT
+MAX_ENTRIES = 1 + MAX_DRAFT
 VOCABULARY = 5  # few, so that drafts often come true
 
 
@@ -160,16 +160,16 @@ def test_plain_rows_draw_one_token_each():
 
 def test_a_long_draft_comes_true_to_its_end():
     batch = Batch()
-    chain = list(range(50, 50 + MOST_ENTRIES))
+    chain = list(range(50, 50 + MAX_ENTRIES))
     batch.add(2, [0, *chain[:-1]], chain)
     batch.add(3, [0], [9])
     drawn, state = run(batch, make_state())
     assert drawn[0] == [*chain, 9]
-    assert drawn[2] == [MOST_ENTRIES, *[0] * (MOST_ENTRIES - 1), 1]
+    assert drawn[2] == [MAX_ENTRIES, *[0] * (MAX_ENTRIES - 1), 1]
     assert (state.last[2], state.lengths[2], state.limits[2]) == (
         chain[-1],
-        13 + MOST_ENTRIES,
-        100 - MOST_ENTRIES,
+        13 + MAX_ENTRIES,
+        100 - MAX_ENTRIES,
     )
 
 

@@ -43,10 +43,10 @@ def test_rows_own_as_many_pages_as_the_next_step_can_fill(seed, page_size):
         most_owned[row.slot] = pages
 
     def end(row: EngineRow) -> None:
-        drawn = table.drawn(row.slot)[0]
+        drawn = table.sampled(row.slot)[0]
         slots.free(row)
         engine.rows.move(row, "done")
-        assert row.drawn == drawn and row.versions == [seed] * len(drawn)
+        assert row.sampled == drawn and row.versions == [seed] * len(drawn)
 
     for turn in range(400):
         seat(f"{seed}-{turn}")
@@ -65,9 +65,9 @@ def test_rows_own_as_many_pages_as_the_next_step_can_fill(seed, page_size):
             assert len(row.pages) == table.num_pages_S[slot] == most_owned[slot]
         owned = [page for row in slots.values() for page in row.pages]
         assert len(set(owned)) == len(owned) == pool.num_pages - pool.num_free
-        drawing = slots.numbers()
-        table.record(drawing, np.ones_like(drawing), drawing, np.zeros(len(drawing), dtype=np.float32))
-        table.move(drawing, 1)
+        running = slots.numbers()
+        table.record(running, np.ones_like(running), running, np.zeros(len(running), dtype=np.float32))
+        table.move(running, 1)
         for row in [*slots.values()]:
             if not table.left_S[row.slot] or numbers.random() < 0.05:
                 end(row)

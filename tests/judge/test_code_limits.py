@@ -120,8 +120,8 @@ def test_waiting_for_each_other_is_not_idling(judge: Judge) -> None:
 
 def test_the_backstop_is_generous() -> None:
     limits = Limits(seconds=2)
-    assert (limits.most_idle, limits.wall_seconds) == (4.0, 54.0)
-    assert Limits(seconds=2, idle_seconds=1).most_idle == 1
+    assert (limits.max_idle_seconds, limits.wall_seconds) == (4.0, 54.0)
+    assert Limits(seconds=2, idle_seconds=1).max_idle_seconds == 1
 
 
 def test_a_flood_that_is_swallowed_ends_too(judge: Judge, ends: list[ExitReport]) -> None:

@@ -27,13 +27,13 @@ def fail_starts(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
         return popen(*arguments, **options)
 
     monkeypatch.setattr(worker.subprocess, "Popen", start)
-    monkeypatch.setattr(judges, "PAUSES", (0.0,) * len(judges.PAUSES))
+    monkeypatch.setattr(judges, "RETRY_SECONDS", (0.0,) * len(judges.RETRY_SECONDS))
 
 
 def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with Judge(isolation="none") as judge:
         judge.idle.pop().close()
-        fail_starts(monkeypatch, len(judges.PAUSES))
+        fail_starts(monkeypatch, len(judges.RETRY_SECONDS))
         assert [verdict.status for verdict in judge.judge(PROGRAM, TESTS)] == ["correct"]
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from foresail.judge.judge import Judge
-from foresail.judge.programs.compare import MOST_STEPS, Matcher, same_value
+from foresail.judge.programs.compare import MAX_STEPS, Matcher, same_value
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, Program
-from foresail.judge.wire import MOST_HASHED, ValueDecoder, ValueTable, WireError, encode
+from foresail.judge.wire import MAX_HASHED, ValueDecoder, ValueTable, WireError, encode
 
 MESSAGES = 10_000
 KINDS = (
@@ -105,7 +105,7 @@ def decode_counted(message: str | bytes) -> None:
     with suppress(WireError):
         decoder.decode(message)
     assert decoder.work <= 2 * len(message)
-    assert decoder.hashed <= MOST_HASHED
+    assert decoder.hashed <= MAX_HASHED
 
 
 def match_counted(message: str | bytes, expected: str) -> None:
@@ -188,7 +188,7 @@ def test_bombs_are_refused_by_their_count(name: str) -> None:
         matcher = Matcher(ValueTable(message), ValueTable(expected), 0, 0, False)
         with suppress(WireError):
             assert not matcher.match()
-        assert matcher.steps <= min(MOST_STEPS, 4 * (len(message) + MANY))
+        assert matcher.steps <= min(MAX_STEPS, 4 * (len(message) + MANY))
 
 
 def test_shared_parts_of_both_sides_are_counted() -> None:

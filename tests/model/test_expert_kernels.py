@@ -17,7 +17,7 @@ from foresail.model import experts as plain
 from foresail.model.kernels import available, grouped, pairs, routing
 from foresail.model.linear import batch_invariant
 from foresail.model.mixture import MixtureOfExperts
-from foresail.model.recomputed import kept
+from foresail.model.recomputed import not_recomputed
 from foresail.recipe.shape.model_shape import Experts
 
 CUDA = torch.cuda.is_available()
@@ -168,7 +168,7 @@ def test_a_mixture_of_kernels_is_that_of_plain_pytorch(grad, invariant, monkeypa
         mixture.zero_grad()
         normed.grad = None
         with torch.set_grad_enabled(grad), batch_invariant(invariant):
-            out = mixture(x.clone(), normed, kept).value
+            out = mixture(x.clone(), normed, not_recomputed).value
         if grad:
             out.square().sum().backward()
         grads = [normed, *mixture.parameters()] if grad else []
@@ -187,6 +187,8 @@ def test_a_mixture_of_kernels_is_that_of_plain_pytorch(grad, invariant, monkeypa
 def test_a_row_of_a_mixture_is_the_same_bits_in_any_batch():
     mixture, x, normed = layer(torch.bfloat16), noise(70, 32), noise(70, 32, seed=5, dtype=torch.bfloat16)
     with torch.no_grad(), batch_invariant():
-        whole = mixture(x.clone(), normed, kept).value
-        alone = torch.cat([mixture(x[i : i + 1].clone(), normed[i : i + 1], kept).value for i in range(70)])
+        whole = mixture(x.clone(), normed, not_recomputed).value
+        alone = torch.cat(
+            [mixture(x[i : i + 1].clone(), normed[i : i + 1], not_recomputed).value for i in range(70)]
+        )
     assert torch.equal(whole, alone)

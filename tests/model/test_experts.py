@@ -15,7 +15,7 @@ from foresail.model.hf import build_model
 from foresail.model.linear import batch_invariant
 from foresail.model.mixture import MixtureOfExperts
 from foresail.model.readouts import hidden_states
-from foresail.model.recomputed import kept
+from foresail.model.recomputed import not_recomputed
 from foresail.model.router import RouterLosses, balance_loss, routers_of, set_router_losses, z_loss
 from foresail.recipe.shape.model_shape import Experts, ModelShape
 
@@ -80,7 +80,7 @@ def test_values_and_gradients_are_those_of_each_token_by_hand(
     trained = [one for one in layer.parameters() if one.requires_grad]
     pull_TD = rows(9, seed=3)
     with batch_invariant(invariant):
-        ours = layer(x_TD, normed_TD, kept).value
+        ours = layer(x_TD, normed_TD, not_recomputed).value
     theirs = torch.stack([by_hand(layer, experts, *both) for both in zip(x_TD, normed_TD, strict=True)])
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
     gradients = [torch.autograd.grad((value * pull_TD).sum(), trained) for value in (ours, theirs)]
@@ -91,8 +91,8 @@ def test_values_and_gradients_are_those_of_each_token_by_hand(
 def test_a_token_does_not_know_the_tokens_beside_it_in_the_invariant_mode() -> None:
     layer, normed_TD = mixture(), rows(11)
     with torch.no_grad(), batch_invariant():
-        together = layer(torch.zeros(11, HIDDEN), normed_TD, kept).value
-        alone = [layer(torch.zeros(1, HIDDEN), row, kept).value for row in normed_TD.split(1)]
+        together = layer(torch.zeros(11, HIDDEN), normed_TD, not_recomputed).value
+        alone = [layer(torch.zeros(1, HIDDEN), row, not_recomputed).value for row in normed_TD.split(1)]
     assert torch.equal(together, torch.cat(alone))
 
 
@@ -188,7 +188,7 @@ def test_balance_evens_out_the_load_of_a_lopsided_router() -> None:
 
     before = load()
     for _ in range(60):
-        output = layer(torch.zeros(400, HIDDEN), normed_TD, kept)
+        output = layer(torch.zeros(400, HIDDEN), normed_TD, not_recomputed)
         output.losses["router/balance_loss"].backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -93,7 +93,7 @@ def results(
 @pytest.mark.parametrize("most", [0, 2])
 def test_two_calls_joined_are_one(most, monkeypatch):
     """With copies of the parents' keys in the backward pass, and without."""
-    monkeypatch.setattr(flash, "MOST_COPIES", most)
+    monkeypatch.setattr(flash, "MAX_COPIES", most)
     inputs, cpu = heads(), torch.device("cpu")
     merged = results(FlashAttention(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
     masked = results(SharedPromptAttention(STARTS, torch.tensor(PARENTS), cpu), inputs)
@@ -137,7 +137,7 @@ def test_the_fused_join_is_the_plain_one(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("most", [0, 2])
 def test_cuda_flash_gives_what_the_formulas_give(most, monkeypatch):
-    monkeypatch.setattr(flash, "MOST_COPIES", most)
+    monkeypatch.setattr(flash, "MAX_COPIES", most)
     inputs = heads("cuda", torch.bfloat16, 64)
     parents = torch.tensor(PARENTS)
     found = results(FlashAttention(STARTS, parents, torch.device("cuda")), inputs)

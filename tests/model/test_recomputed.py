@@ -1,4 +1,4 @@
-"""What is computed anew in the backward pass gives the gradients of what is kept, to the last bit."""
+"""What is computed anew in the backward pass gives the gradients of what is saved, to the last bit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foresail.model.decoder import Block, Decoder
 from foresail.model.hf import build_model
 from foresail.model.kernels import available
 from foresail.model.readouts import logits
-from foresail.model.recomputed import kept, recomputed
+from foresail.model.recomputed import not_recomputed, recomputed
 from foresail.recipe.shape.model_shape import ModelShape
 
 CUDA = torch.cuda.is_available()
@@ -59,7 +59,7 @@ def test_remade_tensors_have_the_same_gradients(monkeypatch):
     found = gradients(model)
     for block in model.blocks:
         assert isinstance(block, Block) and block.recomputed is recomputed
-        block.recomputed = kept
+        block.recomputed = not_recomputed
     assert_same(found, gradients(model))
 
 

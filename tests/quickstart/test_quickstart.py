@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import shlex
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 from rich.console import Console
 
 from foresail.quickstart import reasoning as quickstart
-from foresail.quickstart.reasoning import Interrupted, choose_folder, run_quickstart
+from foresail.quickstart import stages
+from foresail.quickstart.reasoning import choose_folder, run_quickstart
 from foresail.quickstart.report import report
+from foresail.quickstart.stages import Interrupted
 from foresail.train.session import Session
 
 
@@ -90,11 +93,23 @@ def test_the_same_command_goes_on_after_an_interruption(tmp_path: Path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "end_step", ask_to_stop)
-        assert run_quickstart(folder, seed=3, note=lambda text: None) == Interrupted(stage="sft")
+        with pytest.raises(Interrupted, match="stopped during sft; the same command goes on"):
+            run_quickstart(folder, seed=3, note=lambda text: None)
     assert choose_folder(folder) == folder
     summary = run_quickstart(folder, seed=3, note=lambda text: None)
     for name in ("before", "after", "samples"):
         assert summary[name] == small[1][name]
+
+
+def test_finished_stages_are_skipped(small, monkeypatch) -> None:
+    shrink(monkeypatch)
+    monkeypatch.setattr(stages, "stage_function", None)
+    summary = run_quickstart(small[0], seed=3, note=lambda text: None)
+    assert {**summary, "seconds": None} == {**small[1], "seconds": None}
+
+
+def test_an_interruption_comes_whole_out_of_another_process() -> None:
+    assert str(pickle.loads(pickle.dumps(Interrupted("rl")))) == "stopped during rl; the same command goes on"
 
 
 def test_another_seed_is_refused_in_a_folder_under_way(small, monkeypatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from foresail.records import Problem, Trajectory, Verdict, single_turn
 
 
-def run_follower(problem: Problem, trajectory: Trajectory) -> Verdict:
+def misbehave(problem: Problem, trajectory: Trajectory) -> Verdict:
     """A word and what it is about: `echo x`, `raise x`, `die 3`, `sleep 0.5`, `once FILE`, …"""
     word, _, rest = trajectory.response.partition(" ")
     if word == "raise":
@@ -52,12 +52,12 @@ def run_follower(problem: Problem, trajectory: Trajectory) -> Verdict:
 
 @dataclass(frozen=True)
 class Unloadable:
-    """Its `load` does what `run_follower` does."""
+    """Its `load` does what `misbehave` does."""
 
     response: str
 
     def load(self) -> None:
-        run_follower(Problem(id="", prompt=(), answer=""), single_turn(self.response))
+        misbehave(Problem(id="", prompt=(), answer=""), single_turn(self.response))
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
         raise AssertionError("never reached")

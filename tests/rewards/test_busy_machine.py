@@ -7,7 +7,7 @@ import time
 
 import pytest
 from busy_machine import busy_machine
-from graders_for_pools import run_follower
+from graders_for_pools import misbehave
 
 from foresail.records import Problem, single_turn
 from foresail.rewards.pool import GradingPool
@@ -23,7 +23,7 @@ def test_waiting_for_a_core_is_no_timeout(monkeypatch: pytest.MonkeyPatch):
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
-        with busy_machine(), GradingPool(run_follower, workers=1, seconds=0.8) as pool:
+        with busy_machine(), GradingPool(misbehave, workers=1, seconds=0.8) as pool:
             statuses = [
                 pool.submit(PROBLEM, single_turn(word)).result(120).status for word in ("compute 0.3", "spin")
             ]

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from graders_for_pools import Unloadable, run_follower
+from graders_for_pools import Unloadable, misbehave
 
 from foresail.records import FAILURES, Problem, RunStopped, Verdict, single_turn
 from foresail.rewards import pool as pools
@@ -32,7 +32,7 @@ PROBLEM = Problem(id="p", prompt=(), answer="7")
 
 @pytest.fixture
 def pool() -> Iterator[GradingPool]:
-    with GradingPool(run_follower, workers=2, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         yield pool
 
 
@@ -70,7 +70,7 @@ def children() -> set[int]:
 
 
 def test_who_cancels_beside_an_item_that_kills_its_worker_harms_nobody() -> None:
-    with GradingPool(run_follower, workers=1, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=1, seconds=PATIENCE) as pool:
         words = ("sleep 0.5", "echo a", "die 3", "echo b", "echo c")  # the others wait for the first
         first, second, *rest = [pool.submit(PROBLEM, single_turn(word)) for word in words]
         assert second.cancel()
@@ -112,7 +112,7 @@ def test_sys_exit_is_a_crash_and_kills_no_worker(pool: GradingPool) -> None:
 
 
 def test_a_slow_grader_is_a_timeout_and_its_worker_is_replaced() -> None:
-    with GradingPool(run_follower, workers=1, seconds=1.0) as pool:
+    with GradingPool(misbehave, workers=1, seconds=1.0) as pool:
         first = int(grade(pool, "pid").detail)
         for response in ("sleep 600", "spin"):
             verdict = grade(pool, response)
@@ -122,7 +122,7 @@ def test_a_slow_grader_is_a_timeout_and_its_worker_is_replaced() -> None:
 
 
 def test_waiting_in_the_queue_is_no_timeout() -> None:
-    with GradingPool(run_follower, workers=1, seconds=2.0) as pool:
+    with GradingPool(misbehave, workers=1, seconds=2.0) as pool:
         futures = [pool.submit(PROBLEM, single_turn("sleep 0.5")) for _ in range(6)]
         assert {future.result(PATIENCE).status for future in futures} == {"correct"}
 
@@ -157,13 +157,12 @@ def test_every_future_gets_a_verdict_in_a_storm(tmp_path: Path) -> None:
         "sleep 0.01",
         f"once {tmp_path / 'm'}",
         "kill 15",
-        "spin",
     ]
-    with GradingPool(run_follower, workers=2, seconds=2.0) as pool:
-        futures = [pool.submit(PROBLEM, single_turn(word)) for word in words * 2]
+    with GradingPool(misbehave, workers=2, seconds=2.0) as pool:
+        futures = [pool.submit(PROBLEM, single_turn(word)) for word in [*words, "spin", *words]]
         statuses = [future.result(PATIENCE * 2).status for future in futures]
-    expected = ["correct", "crashed", "crashed", "crashed", "correct", "correct", "crashed", "timeout"]
-    assert statuses == expected * 2
+    expected = ["correct", "crashed", "crashed", "crashed", "correct", "correct", "crashed"]
+    assert statuses == [*expected, "timeout", *expected]
 
 
 # Starting.
@@ -185,15 +184,15 @@ class FailingStarts:
 
 
 def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    FailingStarts(starts.MOST_FAILED - 1, monkeypatch)
-    with GradingPool(run_follower, workers=1, seconds=PATIENCE) as pool:
+    FailingStarts(starts.MAX_FAILED - 1, monkeypatch)
+    with GradingPool(misbehave, workers=1, seconds=PATIENCE) as pool:
         futures = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(3)]
         assert [future.result(PATIENCE).detail for future in futures] == ["0", "1", "2"]
 
 
 def test_starts_that_always_fail_tell_their_first_cause_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    FailingStarts(starts.MOST_FAILED, monkeypatch)
-    with GradingPool(run_follower, workers=2, seconds=PATIENCE) as pool:
+    FailingStarts(starts.MAX_FAILED, monkeypatch)
+    with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         waiting = [pool.submit(PROBLEM, single_turn("echo")) for _ in range(3)]
         for future in waiting:
             with pytest.raises(
@@ -212,7 +211,7 @@ def test_starts_that_always_fail_tell_their_first_cause_to_all(monkeypatch: pyte
 def test_workers_that_are_there_go_on_while_no_more_can_be_started(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with GradingPool(run_follower, workers=2, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         pool.check()
         FailingStarts(1000, monkeypatch)
         futures = [pool.submit(PROBLEM, single_turn("sleep 0.02")) for _ in range(20)]
@@ -224,8 +223,8 @@ def test_an_error_of_the_pool_itself_is_told_to_those_who_come_later(monkeypatch
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(pools, "Worker", broken)
-    with GradingPool(run_follower, workers=2, seconds=PATIENCE) as pool:
+    monkeypatch.setattr(pools, "GradingWorker", broken)
+    with GradingPool(misbehave, workers=2, seconds=PATIENCE) as pool:
         with pytest.raises(ZeroDivisionError):
             grade(pool, "echo")
         with pytest.raises(PoolClosed, match="ended by an error: ZeroDivisionError: a bug"):
@@ -234,7 +233,7 @@ def test_an_error_of_the_pool_itself_is_told_to_those_who_come_later(monkeypatch
 
 def test_workers_have_the_variables_of_the_pools_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORESAIL_TEST", "then")
-    with GradingPool(run_follower, workers=1, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=1, seconds=PATIENCE) as pool:
         monkeypatch.setenv("FORESAIL_TEST", "now")
         assert grade(pool, "env FORESAIL_TEST").detail == "then"
 
@@ -259,7 +258,7 @@ def test_a_grader_that_cannot_be_loaded_is_told_at_once() -> None:
 
 def test_dying_while_loading_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starts, "FIRST_DELAY", 0.0001)
-    monkeypatch.setattr(starts, "MOST_FAILED", 3)
+    monkeypatch.setattr(starts, "MAX_FAILED", 3)
     with GradingPool(Unloadable("die 4"), workers=1, seconds=5) as pool:
         assert "3 grading processes died while they loaded" in grade(pool, "x").detail
         with pytest.raises(
@@ -270,7 +269,7 @@ def test_dying_while_loading_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_pool_of_none_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        GradingPool(run_follower, workers=0, seconds=1)
+        GradingPool(misbehave, workers=0, seconds=1)
 
 
 # Callers.
@@ -304,7 +303,7 @@ def test_an_event_loop_is_not_blocked(pool: GradingPool) -> None:
 
 
 def test_a_cancelled_future_is_skipped() -> None:
-    with GradingPool(run_follower, workers=1, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=1, seconds=PATIENCE) as pool:
         first = pool.submit(PROBLEM, single_turn("sleep 0.3"))
         second = pool.submit(PROBLEM, single_turn("die 1"))
         assert second.cancel()
@@ -318,7 +317,7 @@ def test_a_cancelled_future_is_skipped() -> None:
 
 
 def test_closing_kills_everything_and_tells_those_who_wait(tmp_path: Path) -> None:
-    pool = GradingPool(run_follower, workers=2, seconds=600)
+    pool = GradingPool(misbehave, workers=2, seconds=600)
     idle = int(grade(pool, "pid").detail)
     running = pool.submit(PROBLEM, single_turn(f"child {tmp_path / 'child'}"))
     queued = [pool.submit(PROBLEM, single_turn("sleep 600")) for _ in range(5)]
@@ -337,7 +336,7 @@ def test_closing_kills_everything_and_tells_those_who_wait(tmp_path: Path) -> No
 
 def test_a_pool_that_was_never_used_starts_nothing() -> None:
     before = children()
-    with GradingPool(run_follower, workers=4, seconds=PATIENCE) as pool:
+    with GradingPool(misbehave, workers=4, seconds=PATIENCE) as pool:
         assert children() == before
         worker = int(grade(pool, "pid").detail)
         assert children() == before | {worker}  # one item, one worker
@@ -351,11 +350,11 @@ def test_no_zombies_threads_or_descriptors_are_left() -> None:
     gc.collect()
     before, threads, processes = descriptors(), threading.active_count(), children()
     for _ in range(3):
-        with GradingPool(run_follower, workers=2, seconds=1.0) as pool:
+        with GradingPool(misbehave, workers=2, seconds=1.0) as pool:
             futures = [
-                pool.submit(PROBLEM, single_turn(word)) for word in ("echo", "die 1", "spin", "raise") * 2
+                pool.submit(PROBLEM, single_turn(word)) for word in ("echo", "die 1", "spin", "raise", "echo")
             ]
-            assert sum(future.result(PATIENCE).status in FAILURES for future in futures) == 6
+            assert sum(future.result(PATIENCE).status in FAILURES for future in futures) == 3
     assert (descriptors(), threading.active_count(), children()) == (before, threads, processes)
 
 
@@ -365,10 +364,10 @@ def test_workers_die_with_a_process_that_is_killed(tmp_path: Path) -> None:
     script.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from graders_for_pools import run_follower\n"
+        "from graders_for_pools import misbehave\n"
         "from foresail.records import Problem, single_turn\n"
         "from foresail.rewards.pool import GradingPool\n"
-        "pool = GradingPool(run_follower, workers=1, seconds=600)\n"
+        "pool = GradingPool(misbehave, workers=1, seconds=600)\n"
         "problem = Problem(id='', prompt=(), answer='')\n"
         "print(pool.submit(problem, single_turn('pid')).result().detail, flush=True)\n"
         "pool.submit(problem, single_turn('spin')).result()\n"

@@ -19,7 +19,7 @@ from foresail.actors import ActorLost, ActorSilent, Message
 from foresail.records import Problem, RunStopped, Verdict, single_turn
 from foresail.rewards import hosted_grading
 from foresail.rewards.grading import GraderTraits
-from foresail.rewards.hosted_grading import MOST_DEATHS, HostedGrading, Task
+from foresail.rewards.hosted_grading import MAX_DEATHS, HostedGrading, Task
 from foresail.rewards.queued_grading import PoolClosed
 
 PATIENCE = 300.0
@@ -155,7 +155,7 @@ def test_a_response_under_which_hosts_die_again_and_again_is_a_failure_at_last()
             for host in busy:
                 host.die()
                 others += 1
-        assert killer.result().status == "crashed" and others == MOST_DEATHS
+        assert killer.result().status == "crashed" and others == MAX_DEATHS
         fine = grading.submit(PROBLEM, single_turn("y"))
         until(lambda: any(host.tasks for host in stage.alive))
         next(host for host in stage.alive if host.tasks).grade(0)

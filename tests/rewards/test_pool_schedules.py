@@ -20,7 +20,7 @@ from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards import pool as pools
 from foresail.rewards import starts
 from foresail.rewards.grading import Graded, GraderTraits
-from foresail.rewards.pool import MOST_DEATHS, GradingPool
+from foresail.rewards.pool import MAX_DEATHS, GradingPool
 from foresail.rewards.queued_grading import GradingJob
 
 PROBLEM = Problem(id="p", prompt=(), answer="7")
@@ -111,7 +111,7 @@ class Play:
         """A response loses fewer workers than make it a crash; those that idle or load are not counted."""
         yield self.fail_next_start
         for worker in self.workers:
-            if not worker.is_dead and self.killed[victim(worker)] + 1 < MOST_DEATHS:
+            if not worker.is_dead and self.killed[victim(worker)] + 1 < MAX_DEATHS:
                 yield partial(self.kill, worker)
 
     def kill(self, worker: PlayedWorker) -> None:
@@ -157,7 +157,7 @@ def play(
     choices: Iterable[int], monkeypatch: pytest.MonkeyPatch, settled: Counter[int], **sizes: int
 ) -> None:
     stage = Play(**sizes)
-    monkeypatch.setattr(pools, "Worker", stage.start)
+    monkeypatch.setattr(pools, "GradingWorker", stage.start)
     settled.clear()
     stage.run(choices)
     assert [*settled.values()] == [1] * sizes["num_jobs"]
@@ -176,4 +176,4 @@ def test_one_verdict_each_in_long_schedules(monkeypatch: pytest.MonkeyPatch, set
     for _ in range(800):
         choices = [numbers.randrange(1000) for _ in range(numbers.randrange(60))]
         sizes = {"workers": numbers.randint(1, 3), "num_jobs": numbers.randint(1, 5)}
-        play(choices, monkeypatch, settled, **sizes, harm=starts.MOST_FAILED - 1)
+        play(choices, monkeypatch, settled, **sizes, harm=starts.MAX_FAILED - 1)

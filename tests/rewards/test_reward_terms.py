@@ -270,9 +270,9 @@ def test_one_by_one_graders_judge_before_the_group_is_there(functions: Callable[
 
 def test_a_group_that_is_given_up_is_not_graded() -> None:
     """Cancelling one verdict takes the batch with it, if it has not begun."""
-    from graders_for_pools import run_follower
+    from graders_for_pools import misbehave
 
-    with GradingPool(run_follower, workers=1, seconds=60) as pool:
+    with GradingPool(misbehave, workers=1, seconds=60) as pool:
         busy = pool.submit(PROBLEM, single_turn("sleep 0.5"))
         early = [pool.submit(PROBLEM, single_turn("7")) for _ in range(2)]
         pool.traits = type(pool.traits)(group=True)
@@ -282,7 +282,7 @@ def test_a_group_that_is_given_up_is_not_graded() -> None:
         assert busy.result(300)
         assert pool.submit(PROBLEM, single_turn("7")).result(
             300
-        )  # the batch, which `run_follower` cannot grade, is gone
+        )  # the batch, which `misbehave` cannot grade, is gone
 
 
 # Plain functions, and functions as they are.

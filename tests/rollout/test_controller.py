@@ -60,7 +60,7 @@ def launch_all(controller: Controller, count: int) -> None:
 
 
 def test_the_step_closes_on_the_shortest_prefix_that_suffices():
-    controller = Controller(wanted=2, cap=9)
+    controller = Controller(num_groups=2, cap=9)
     launch_all(controller, 6)
     for group, outcome in [(3, VALID), (2, VALID), (4, INVALID), (0, VALID)]:
         controller.scored(group, valid=outcome)
@@ -72,7 +72,7 @@ def test_the_step_closes_on_the_shortest_prefix_that_suffices():
 
 
 def test_a_long_group_inside_the_prefix_is_waited_for_and_chosen():
-    controller = Controller(wanted=2, cap=9)
+    controller = Controller(num_groups=2, cap=9)
     launch_all(controller, 4)
     for group in (1, 2, 3):
         controller.scored(group, valid=VALID)
@@ -85,7 +85,7 @@ def test_a_long_group_inside_the_prefix_is_waited_for_and_chosen():
 
 
 def test_verdicts_that_come_after_the_closing_change_nothing():
-    controller = Controller(wanted=1, cap=9)
+    controller = Controller(num_groups=1, cap=9)
     launch_all(controller, 4)
     controller.scored(0, valid=VALID)
     controller.scored(2, valid=VALID)  # before anyone asked: still part of the accounts
@@ -98,14 +98,14 @@ def test_verdicts_that_come_after_the_closing_change_nothing():
 
 
 def test_at_the_cap_the_step_closes_on_what_there_is():
-    closing, count = finish(Controller(wanted=3, cap=5), [INVALID, VALID, INVALID, VALID, INVALID], last)
+    closing, count = finish(Controller(num_groups=3, cap=5), [INVALID, VALID, INVALID, VALID, INVALID], last)
     assert count == 5
     assert (closing.prefix, closing.chosen) == ((0, 1, 2, 3, 4), (1, 3))
     assert closing.surplus == closing.cancelled == ()
 
 
 def test_at_the_cap_running_groups_are_waited_for():
-    controller = Controller(wanted=3, cap=3)
+    controller = Controller(num_groups=3, cap=3)
     launch_all(controller, 3)
     controller.scored(0, valid=INVALID)
     controller.scored(2, valid=INVALID)
@@ -119,7 +119,7 @@ def test_at_the_cap_running_groups_are_waited_for():
 
 
 def test_group_numbers_need_not_count_from_zero():
-    controller = Controller(wanted=1, cap=3)
+    controller = Controller(num_groups=1, cap=3)
     for group in (70, 12, 41):
         controller.launched(group)
     controller.scored(41, valid=VALID)
@@ -131,7 +131,7 @@ def test_group_numbers_need_not_count_from_zero():
 
 
 def test_a_group_is_launched_once_and_scored_once():
-    controller = Controller(wanted=2, cap=4)
+    controller = Controller(num_groups=2, cap=4)
     launch_all(controller, 2)
     with pytest.raises(AssertionError, match="group 1 is launched twice"):
         controller.launched(1)
@@ -143,11 +143,11 @@ def test_a_group_is_launched_once_and_scored_once():
 
 
 def test_nothing_is_launched_beyond_the_cap_or_after_the_end():
-    controller = Controller(wanted=2, cap=2)
+    controller = Controller(num_groups=2, cap=2)
     launch_all(controller, 2)
     with pytest.raises(AssertionError, match="without need"):
         controller.launched(2)
-    controller = Controller(wanted=1, cap=5)
+    controller = Controller(num_groups=1, cap=5)
     controller.launched(0)
     controller.scored(0, valid=VALID)
     with pytest.raises(AssertionError, match="without need"):
@@ -166,7 +166,7 @@ def test_launches_suffice_by_expectation(missing, share, expected):
 
 
 def test_launches_follow_the_share_of_valid_groups():
-    controller = Controller(wanted=4, cap=99, share_before=0.5, weight_before=8)
+    controller = Controller(num_groups=4, cap=99, share_before=0.5, weight_before=8)
     assert controller.next_launches() == 8
     launch_all(controller, 8)
     assert controller.next_launches() == 0
@@ -183,11 +183,11 @@ def test_launches_follow_the_share_of_valid_groups():
 
 
 def test_an_unknown_share_launches_what_is_wanted():
-    assert Controller(wanted=32, cap=128).next_launches() == 32
+    assert Controller(num_groups=32, cap=128).next_launches() == 32
 
 
 def test_what_was_known_before_weighs_as_much_as_the_step_wants():
-    controller = Controller(wanted=64, cap=999, share_before=0.5)
+    controller = Controller(num_groups=64, cap=999, share_before=0.5)
     launch_all(controller, controller.next_launches())
     for group in range(8):
         controller.scored(group, valid=INVALID)  # the first to end are often the easy ones
@@ -200,7 +200,7 @@ def test_the_next_step_learns_from_the_prefix_only():
     outcomes = [VALID, INVALID, VALID, *[VALID] * 20]
     shares = set()
     for scored_later in range(5):
-        controller = Controller(wanted=2, cap=20, share_before=0.75, weight_before=4)
+        controller = Controller(num_groups=2, cap=20, share_before=0.75, weight_before=4)
         launch_all(controller, 8)
         for group in (*range(3, 3 + scored_later), 0, 1, 2):
             controller.scored(group, valid=outcomes[group])
@@ -213,11 +213,11 @@ def test_the_next_step_learns_from_the_prefix_only():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wanted": 0, "cap": 4}, "1 or more, not 0 and 4"),
-        ({"wanted": 4, "cap": 0}, "1 or more, not 4 and 0"),
-        ({"wanted": 4, "cap": 4, "share_before": 0.0}, "share_before 0.0 is no share"),
-        ({"wanted": 4, "cap": 4, "share_before": 1.5}, "share_before 1.5 is no share"),
-        ({"wanted": 4, "cap": 4, "weight_before": 0}, "use a number above 0"),
+        ({"num_groups": 0, "cap": 4}, "1 or more, not 0 and 4"),
+        ({"num_groups": 4, "cap": 0}, "1 or more, not 4 and 0"),
+        ({"num_groups": 4, "cap": 4, "share_before": 0.0}, "share_before 0.0 is no share"),
+        ({"num_groups": 4, "cap": 4, "share_before": 1.5}, "share_before 1.5 is no share"),
+        ({"num_groups": 4, "cap": 4, "weight_before": 0}, "use a number above 0"),
     ],
 )
 def test_impossible_settings_are_refused(options, message):
@@ -231,8 +231,8 @@ def test_impossible_settings_are_refused(options, message):
 class Rescan:
     """The rules as they are written down, with exact fractions and no memory but the events."""
 
-    def __init__(self, *, wanted: int, cap: int, share_before: float, weight_before: float) -> None:
-        self.wanted, self.cap = wanted, cap
+    def __init__(self, *, num_groups: int, cap: int, share_before: float, weight_before: float) -> None:
+        self.num_groups, self.cap = num_groups, cap
         self.share_before, self.weight_before = Fraction(share_before), Fraction(weight_before)
         self.events: dict[int, bool | None] = {}
 
@@ -242,7 +242,7 @@ class Rescan:
             prefix = groups[:length]
             if all(self.events[group] is not None for group in prefix):
                 valid = sum(bool(self.events[group]) for group in prefix)
-                if valid == self.wanted or length == self.cap:
+                if valid == self.num_groups or length == self.cap:
                     return prefix
         return None
 
@@ -253,7 +253,7 @@ class Rescan:
         launches = 0
         while (
             self.prefix() is None
-            and (len(self.events) - len(scored) + launches) * share < self.wanted - valid
+            and (len(self.events) - len(scored) + launches) * share < self.num_groups - valid
             and len(self.events) + launches < self.cap
         ):
             launches += 1
@@ -277,7 +277,7 @@ class Rescan:
 
 steps = st.fixed_dictionaries(
     {
-        "wanted": st.integers(1, 8),
+        "num_groups": st.integers(1, 8),
         "cap": st.integers(1, 24),
         "share_before": st.integers(1, 16).map(lambda sixteenths: sixteenths / 16),
         "weight_before": st.integers(1, 12),
@@ -309,7 +309,7 @@ def test_every_decision_is_the_reference_s(options, outcomes, order):
 @given(options=steps, outcomes=validity, order=orders)
 def test_the_order_in_which_groups_end_does_not_choose(options, outcomes, order):
     """Chosen are the first valid ones in launch order, whatever ended when and however many were launched."""
-    cap, wanted = options["cap"], options["wanted"]
+    cap, wanted = options["cap"], options["num_groups"]
     valid = [group for group in range(cap) if outcomes[group]][:wanted]
     length = valid[-1] + 1 if len(valid) == wanted else cap
     for ends in (first, last, order.choice):
@@ -361,9 +361,9 @@ def test_no_more_groups_are_under_way_than_may_be(at_once):
 # Lengths.
 
 
-def play_step(rng: random.Random, *, wanted: int) -> tuple[list[float], list[float]]:
+def play_step(rng: random.Random, *, num_groups: int) -> tuple[list[float], list[float]]:
     """Lengths of the chosen groups, and of the valid ones that ended first, when all run side by side."""
-    controller = Controller(wanted=wanted, cap=100 * wanted, share_before=0.5)
+    controller = Controller(num_groups=num_groups, cap=100 * num_groups, share_before=0.5)
     lengths: list[float] = []
     running: list[tuple[float, int]] = []
     ended: list[int] = []
@@ -378,13 +378,13 @@ def play_step(rng: random.Random, *, wanted: int) -> tuple[list[float], list[flo
         controller.scored(group, valid=outcome)
         if outcome:
             ended.append(group)
-    assert len(closing.chosen) == wanted
-    return [lengths[group] for group in closing.chosen], [lengths[group] for group in ended[:wanted]]
+    assert len(closing.chosen) == num_groups
+    return [lengths[group] for group in closing.chosen], [lengths[group] for group in ended[:num_groups]]
 
 
 def test_chosen_lengths_are_the_population_s_and_first_come_ones_are_not():
     rng = random.Random(0)
-    played = [play_step(rng, wanted=16) for _ in range(600)]
+    played = [play_step(rng, num_groups=16) for _ in range(600)]
     chosen = [length for lengths, _ in played for length in lengths]
     first_come = [length for _, lengths in played for length in lengths]
     assert len(chosen) == len(first_come) == 9600
@@ -401,7 +401,7 @@ def test_chosen_lengths_are_the_population_s_and_first_come_ones_are_not():
 def test_the_first_chosen_are_no_shorter_than_the_last():
     """Where a group stands in its step says nothing of its length either."""
     rng = random.Random(1)
-    places = list(zip(*(play_step(rng, wanted=8)[0] for _ in range(800)), strict=True))
+    places = list(zip(*(play_step(rng, num_groups=8)[0] for _ in range(800)), strict=True))
     means = [fmean(lengths) for lengths in places]
     errors = [pstdev(lengths) / math.sqrt(len(lengths)) for lengths in places]
     assert all(abs(a - b) < 4 * max(errors) for a, b in pairwise(means))

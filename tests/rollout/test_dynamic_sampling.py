@@ -36,7 +36,7 @@ def gather(
         some_problems(num_problems).__getitem__,
         group_spec_of(4),
         judge,
-        controller=Controller(wanted=num_groups, cap=cap) if enabled else Controller.for_all(num_groups),
+        controller=Controller(num_groups=num_groups, cap=cap) if enabled else Controller.for_all(num_groups),
         usable=teaches if enabled else gradable,
     )
     return collected, judge
@@ -139,7 +139,7 @@ def test_numbers_of_groups_go_on_from_step_to_step():
             problems.__getitem__,
             group_spec_of(4),
             FakeJudge(lambda name: MIXED),
-            controller=Controller(wanted=4, cap=4),
+            controller=Controller(num_groups=4, cap=4),
             usable=teaches,
         )
         assert fleet.next_group == first + 4 and not fleet.busy
@@ -187,7 +187,7 @@ def test_the_order_in_which_verdicts_come_changes_nothing():
                 some_problems(40).__getitem__,
                 group_spec_of(4),
                 LateJudge(threads, seed),
-                controller=Controller(wanted=6, cap=24),
+                controller=Controller(num_groups=6, cap=24),
                 usable=teaches,
             )
 
@@ -238,7 +238,7 @@ def test_a_step_of_failures_and_wrong_answers_names_the_first_failure():
             some_problems(9).__getitem__,
             group_spec_of(4),
             judge,
-            controller=Controller(wanted=2, cap=4),
+            controller=Controller(num_groups=2, cap=4),
             usable=teaches,
         )
 
@@ -256,7 +256,7 @@ def test_all_verdicts_failed_says_so_with_the_first_error():
             some_problems(9).__getitem__,
             group_spec_of(4),
             judge,
-            controller=Controller(wanted=2, cap=4),
+            controller=Controller(num_groups=2, cap=4),
             usable=teaches,
         )
 
@@ -278,7 +278,7 @@ def test_verdicts_that_nobody_waits_for_are_cancelled():
         some_problems(12).__getitem__,
         group_spec_of(4),
         judge,
-        controller=Controller(wanted=2, cap=12, share_before=0.2),
+        controller=Controller(num_groups=2, cap=12, share_before=0.2),
         usable=teaches,
     )
     assert {name for name, _ in handed_over} > {"p0", "p1"}

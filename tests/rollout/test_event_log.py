@@ -78,7 +78,7 @@ def test_every_judged_sample_has_a_line_with_its_own_verdict():
 
 def test_the_closing_names_the_groups():
     collected, events = gather(
-        tiny_fleet(max_running=6), some_teach({1, 3, 5, 6, 7}), Controller(wanted=4, cap=16)
+        tiny_fleet(max_running=6), some_teach({1, 3, 5, 6, 7}), Controller(num_groups=4, cap=16)
     )
     (closing,) = of_kind(events, "closing")
     numbers = {group.problem.id: int(group.problem.id[1:]) for group in collected.launched}
@@ -134,7 +134,7 @@ def test_samples_of_groups_that_were_given_up_are_dropped():
         return future
 
     handed: Counter[str] = Counter()
-    _, events = gather(tiny_fleet(max_running=12), judge, Controller(wanted=2, cap=3, share_before=0.6))
+    _, events = gather(tiny_fleet(max_running=12), judge, Controller(num_groups=2, cap=3, share_before=0.6))
     dropped = Counter(
         event["request"][0] for event in of_kind(events, "grade") if event["status"] == "dropped"
     )
@@ -145,7 +145,9 @@ def test_samples_of_groups_that_were_given_up_are_dropped():
 
 @pytest.mark.parametrize("teaching", [{0, 1, 2, 3}, {1, 3, 5, 6, 7}, {2, 9, 11, 12}])
 def test_what_is_written_can_be_read_again(teaching: set[int]):
-    collected, events = gather(tiny_fleet(max_running=6), some_teach(teaching), Controller(wanted=4, cap=16))
+    collected, events = gather(
+        tiny_fleet(max_running=6), some_teach(teaching), Controller(num_groups=4, cap=16)
+    )
     timeline = read_step({"step": 1, **event} for event in events)
     outcomes = Counter(group_outcomes(timeline).values())
     assert outcomes["chosen"] == len(collected.chosen) == 4

@@ -33,7 +33,7 @@ def test_a_function_over_the_group_says_what_each_sample_gets():
         some_problems(40).__getitem__,
         group_spec_of(4),
         FakeJudge(lambda _: ["correct"] * 4),
-        controller=Controller(wanted=4, cap=40),
+        controller=Controller(num_groups=4, cap=40),
         usable=teaches,
         rewards_of=shortest_right_answer,
     )

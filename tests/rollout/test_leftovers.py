@@ -29,7 +29,7 @@ def take_step(
         lambda launch: PROBLEMS[first + launch],
         group_spec_of(SAMPLES, step=step),
         FakeJudge(lambda name: ["correct", "wrong"] * (SAMPLES // 2)),
-        controller=Controller(wanted=wanted, cap=30, share_before=share),
+        controller=Controller(num_groups=wanted, cap=30, share_before=share),
         usable=teaches,
         stream=Stream if leftovers is None else partial(CarryingStream, leftovers=leftovers),
     )

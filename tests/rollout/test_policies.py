@@ -193,9 +193,14 @@ class AlgorithmTwo:
     def drop(self, group: int) -> None:
         self.waiting = [request for request in self.waiting if request[0].group != group]
 
+    def remove(self, spec: SampleSpec) -> None:
+        self.waiting = [request for request in self.waiting if request[0] != spec]
+
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["launch", "pop", "pop", "again", "finish", "drop"]), st.integers(0, 10**6)),
+    st.tuples(
+        st.sampled_from(["launch", "pop", "pop", "again", "finish", "drop", "remove"]), st.integers(0, 10**6)
+    ),
     min_size=20,
     max_size=80,
 )
@@ -233,6 +238,10 @@ def test_context_picks_what_algorithm_two_picks(steps: list[tuple[str, int]], ev
             fast.drop(group)
             slow.drop(group)
             running = [request for request in running if request[0].group != group]
+        elif step == "remove" and slow.waiting:
+            request, _ = slow.waiting[number % len(slow.waiting)]
+            fast.remove(request)
+            slow.remove(request)
 
 
 @pytest.mark.parametrize("name", ["fifo", "oracle", "context"])

@@ -12,7 +12,7 @@ from foresail.records import RunStopped
 from foresail.rollout.build import gather
 from foresail.rollout.instance import InstanceLost, Report
 from foresail.rollout.native import NativeInstance
-from foresail.rollout.remote.replacements import MOST_IN_VAIN, Restarts
+from foresail.rollout.remote.replacements import MAX_FAILED_STARTS, Restarts
 
 
 class Mortal(NativeInstance):
@@ -77,7 +77,7 @@ def test_a_place_where_engines_die_before_they_do_anything_is_left_empty() -> No
     fleet.launch(members, [requests[spec.id] for spec in members])
     with pytest.raises(RunStopped, match="all engines' processes have ended"):
         [fleet.work() for _ in range(100)]
-    assert replacements.number == {"a": MOST_IN_VAIN}
+    assert replacements.number == {"a": MAX_FAILED_STARTS}
 
 
 def test_an_engine_that_never_comes_is_given_up() -> None:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 from small_schedules import POLICIES, build, ended, group
 
-from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 from foresail.rollout.policies import build_policy
 from foresail.rollout.scheduler import Event, Scheduler
 
@@ -35,6 +35,7 @@ class Disorder(RuleBasedStateMachine):
         super().__init__()
         self.events: list[Event] = []
         self.lengths: dict[str, int] = {}
+        self.specs: dict[str, SampleSpec] = {}
         self.scheduler = Scheduler(
             build_policy(self.policy, true_length=lambda spec: self.lengths[spec.id]),
             chunk_tokens=7,
@@ -61,6 +62,7 @@ class Disorder(RuleBasedStateMachine):
         self.num_groups += 1
         self.lengths |= {spec.id: length for spec, length in zip(specs, lengths, strict=True)}
         self.open |= dict.fromkeys((spec.id for spec in specs), 0)
+        self.specs |= {spec.id: spec for spec in specs}
         self.scheduler.launch(specs)
 
     @rule()
@@ -114,6 +116,17 @@ class Disorder(RuleBasedStateMachine):
         self.cancelled |= requests
         for request in requests:
             del self.open[request]
+
+    @precondition(lambda self: self.open)
+    @rule(number=st.integers(0, 1000), finished=st.booleans())
+    def cancel_one(self, number: int, finished: bool) -> None:
+        request = [*self.open][number % len(self.open)]
+        dispatch = self.running.pop(request, None)
+        assert self.scheduler.cancel_request(self.specs[request]) == dispatch
+        assert self.scheduler.cancel_request(self.specs[request]) is None
+        self.over += [] if dispatch is None else [ended(dispatch, finished=finished)]
+        self.cancelled.add(request)
+        del self.open[request]
 
     @precondition(lambda self: self.over)
     @rule(number=st.integers(0, 1000))

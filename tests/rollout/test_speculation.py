@@ -16,7 +16,7 @@ from foresail.engine.slots import Slots
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.drafting import GroupDrafts
-from foresail.rollout.drafts.listening import MOST_KEPT
+from foresail.rollout.drafts.listening import GROUPS_PER_SLOT
 from foresail.rollout.drafts.pacing import TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
@@ -223,7 +223,7 @@ def test_an_evaluation_keeps_the_texts_of_a_few_groups_only():
     instance, drafts = drafting("a", AlwaysDraft(), max_running=4), DraftingInstance("b", small_engine(MODEL))
     drafts.ready = lambda: False  # never drafts
     assert draw_waves(instance, 60, 4, 12) == draw_waves(drafts, 60, 4, 12)
-    listener, most = instance.speculation.listener, MOST_KEPT * 4
+    listener, most = instance.speculation.listener, GROUPS_PER_SLOT * 4
     assert len(listener.drafts.siblings) <= most
     assert len(listener.specs) <= 4 * most and len(listener.untold) <= most
     assert listener.known_groups <= listener.drafts.siblings.keys()

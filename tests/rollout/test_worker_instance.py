@@ -189,7 +189,7 @@ def harvest_with(instances: Sequence[Instance], judge: Callable[[Problem, Sample
     group_spec = GroupSpec(
         sampling=Sampling(max_new_tokens=MAX_TOKENS), num_samples=4, stop_ids=(STOP,), seed=0, step=1
     )
-    controller = Controller(wanted=3, cap=len(problems))
+    controller = Controller(num_groups=3, cap=len(problems))
     collected = collect(fleet, problems.__getitem__, group_spec, judge, controller=controller, usable=teaches)
     assert not fleet.open and len(fleet.pool) == 0 and fleet.scheduler.num_waiting == 0
     assert "worker" not in fleet.instances  # if there was one, it was found dead

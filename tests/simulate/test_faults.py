@@ -86,7 +86,7 @@ class Run:
                 problem_of,
                 replace(GROUP_SPEC, seed=self.seed, step=state.step),
                 grader,
-                controller=Controller(wanted=2, cap=8, share_before=state.share),
+                controller=Controller(num_groups=2, cap=8, share_before=state.share),
                 usable=teaches,
                 wait=self.clock.wait,
             )

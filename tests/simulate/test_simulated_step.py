@@ -124,7 +124,7 @@ def test_naive_rounds_launch_what_is_wanted_until_enough_are_valid() -> None:
 
 
 def test_rounds_that_find_nothing_end_at_the_cap() -> None:
-    rounds = Rounds(wanted=2, cap=4)
+    rounds = Rounds(num_groups=2, cap=4)
     for group in range(4):
         assert rounds.closing() is None
         if group % 2 == 0:

@@ -14,7 +14,7 @@ from foresail.recipe.shape.model_shape import Experts, ModelShape
 from foresail.recipe.tables.parts import Optimizer
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.update.step import Loss, token_loss, train_step
 
 VOCABULARY = 23

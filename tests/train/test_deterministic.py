@@ -23,7 +23,7 @@ from foresail.train.stages.sft import run_sft
 
 
 def train(tokenizer: Path, root: Path, *, wanted: bool = True, **changes: Any) -> Outcome:
-    """Three steps with dynamic sampling and a few rows at a time, so that verdicts decide what runs together."""
+    """Two steps with dynamic sampling and a few rows at a time, so that verdicts decide what runs together."""
     root.mkdir(exist_ok=True)
     given: dict[str, Any] = {
         "run": Run(name="rl", root=str(root), device="cpu", deterministic=wanted),
@@ -31,7 +31,7 @@ def train(tokenizer: Path, root: Path, *, wanted: bool = True, **changes: Any) -
             shape=wide_shape(Tokenizer.load(tokenizer).vocab_size), tokenizer=str(tokenizer), dtype="float32"
         ),
         "reward": Reward(grader=write_slow_grader(root, seed=root.name), workers=3),
-        "steps": 3,
+        "steps": 2,
         "engine": Engine(max_running=32, page_size=4),
     }
     return run_rl(rl_recipe(tokenizer, root, **given | changes))

@@ -29,7 +29,7 @@ from foresail.recipe.tables.parts import Checkpoints, Problems
 from foresail.runlog.directory import RunDirectory
 from foresail.train.stages.rl import run_rl
 
-STEPS = 16
+STEPS = 12
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +228,7 @@ def test_a_run_that_was_moved_goes_on_where_it_is(foresail: CommandLine, whole: 
 # Killed.
 
 
-@pytest.mark.parametrize(("stage", "seed", "kills"), [("rl", 0, 10), ("rl", 1, 10), ("sft", 2, 6)])
+@pytest.mark.parametrize(("stage", "seed", "kills"), [("rl", 0, 6), ("rl", 1, 6), ("sft", 2, 4)])
 def test_a_run_killed_at_random_moments_loses_at_most_the_current_step(
     foresail: CommandLine, whole: Path, tmp_path: Path, stage: str, seed: int, kills: int
 ) -> None:

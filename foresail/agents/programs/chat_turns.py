@@ -8,19 +8,25 @@ may write longer first prompts than its problem's; then less follows, since no c
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
-from foresail.agents.programs.chat_reply import Reply, cut_at, split_calls, with_calls
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest, Refusal
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.conversation import ChatTurn, Conversation
-from foresail.agents.tools.call_formats import Hermes
-from foresail.agents.tools.markup import neutralise
+from foresail.agents.tools.call_formats import Hermes, ToolCall
+from foresail.agents.tools.markup import THINK_END, neutralise
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply, cut_at
+from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall, one_form
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 from foresail.records import Message
 from foresail.tokenizer.foreign_text import UnwritableText
 from foresail.tokenizer.tokenizer import Tokenizer
+
+MODEL = "policy"  # its name in replies; requests may say what they like
+HERMES = Hermes()
 
 
 class NoRoom(Refusal):
@@ -38,18 +44,18 @@ def place_turn(
     max_new_tokens: int,
     max_length: int,
 ) -> ChatTurn:
-    """The turn that answers a request, begun; a Refusal where there cannot be one."""
+    """The turn that will answer a request; a Refusal where there cannot be one."""
     if len(conversation.turns) >= max_turns:
         raise NoRoom(
             f"the episode has had its {max_turns} requests (environment.max_turns); end the program",
             code="max_turns_exceeded",
         )
-    found = conversation.find(asked)
+    continued = conversation.find(asked)
     try:
-        if found is None:
+        if continued is None:
             parent, prompt = None, first_prompt(asked, entry, tokenizer)
         else:
-            parent, new = found
+            parent, new = continued
             prompt = next_prompt(parent, new, tokenizer, stop_ids)
     except UnwritableText as error:  # which the model may have caused
         raise NoRoom(str(error), code="unwritable_messages", param="messages") from error
@@ -88,9 +94,9 @@ def next_prompt(
 
 def to_message(message: ChatMessage) -> Message:
     """As the chat template takes it. A tool's text comes from anywhere, and must not pass for markup."""
-    text = with_calls(message) if message.calls else message.content
+    text = with_calls(message) if message.tool_calls else message.content
     return Message(
-        role=message.role, content=neutralise(text, Hermes.MARKERS) if message.role == "tool" else text
+        role=message.role, content=neutralise(text, HERMES.MARKERS) if message.role == "tool" else text
     )
 
 
@@ -101,8 +107,10 @@ def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -
     message = split_calls(text, name) if asked.reads_calls else ChatMessage(role="assistant", content=text)
     return Reply(
         id=name,
+        model=MODEL,
+        created=int(time.time()),
         message=message,
-        finish="tool_calls" if message.calls else "length" if completion.finish == "length" else "stop",
+        finish="tool_calls" if message.tool_calls else "length" if completion.finish == "length" else "stop",
         prompt_tokens=len(request.prompt),
         completion_tokens=len(ids),
         logprobs=tuple(
@@ -112,3 +120,36 @@ def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -
         if asked.logprobs
         else None,
     )
+
+
+def split_calls(text: str, reply_id: str) -> ChatMessage:
+    """The words before the first call, and the calls; text with a call that cannot be read stays text."""
+    calls = HERMES.parse(text)
+    readable = [call for call in calls if isinstance(call, ToolCall)]
+    if not calls or len(readable) < len(calls):
+        return ChatMessage(role="assistant", content=text)
+    first = text.find(HERMES.OPEN, text.rfind(THINK_END) + 1)
+    return ChatMessage(
+        role="assistant",
+        content=text[: max(0, first)].rstrip(),
+        tool_calls=tuple(
+            ChatToolCall(
+                id=f"call_{reply_id}_{number}",
+                function=FunctionCall(name=call.name, arguments=one_form(dict(call.arguments))),
+            )
+            for number, call in enumerate(readable)
+        ),
+    )
+
+
+def with_calls(message: ChatMessage) -> str:
+    """A message's text with its calls, as the model would have written them."""
+    written = [message.content] if message.content else []
+    for function in [call.function for call in message.tool_calls]:
+        try:
+            arguments = json.loads(function.arguments)
+        except (ValueError, RecursionError):
+            arguments = None
+        known = arguments if isinstance(arguments, dict) else {"arguments": function.arguments}
+        written.append(HERMES.write(ToolCall(function.name, known)))
+    return "\n".join(written)

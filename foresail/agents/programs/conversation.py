@@ -9,7 +9,7 @@ history is a new root. Two requests that continue the same turn fork there:
 
     records: turn 0 and turn 1; then turn 2 alone, behind the tokens of turn 0 with loss mask 0.
 
-Every turn is in one record, so that every token that was drawn is trained on once. Which request came first
+Every turn is in one record, so that every token that was sampled is trained on once. Which request came first
 changes no token, and records only where it changes which turn is the last.
 """
 
@@ -19,11 +19,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_request import ChatRequest
+from foresail.chat.request import ChatMessage
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 
-History = tuple[str, tuple[ChatMessage, ...]]  # the tools that were told, and all messages
+History = tuple[str, tuple[ChatMessage, ...]]  # the tools it may call, and all messages
 
 
 @dataclass(kw_only=True, eq=False)
@@ -67,10 +68,10 @@ class Conversation:
         if not said:
             return None
         known, new = request.messages[: said[-1] + 1], request.messages[said[-1] + 1 :]
-        found = self.by_history.get((request.tools, known))
-        if not found or any(message.role == "system" for message in new):
+        turns = self.by_history.get((request.tools, known))
+        if not turns or any(message.role == "system" for message in new):
             return None
-        return next((turn for turn in found if turn.is_open), found[0]), new
+        return next((turn for turn in turns if turn.is_open), turns[0]), new
 
     def begin(
         self, request: ChatRequest, prompt: Sequence[int], *, parent: ChatTurn | None = None, limit: int
@@ -111,11 +112,11 @@ class Conversation:
         following: dict[int, list[ChatTurn]] = {}
         for turn in sorted(self.turns, key=lambda turn: (id(turn) not in path, turn.prompt, turn.key)):
             following.setdefault(id(turn.parent), []).append(turn)
-        starts, found = [*following.pop(id(None), [])], []
+        starts, records = [*following.pop(id(None), [])], []
         for start in starts:  # which grows where turns fork
             record: list[ChatTurn] = [start]
             while (after := following.get(id(record[-1]))) is not None:
                 record.append(after[0])
                 starts += after[1:]
-            found.append([turn.completion for turn in record if turn.completion is not None])
-        return found
+            records.append([turn.completion for turn in record if turn.completion is not None])
+        return records

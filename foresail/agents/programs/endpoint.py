@@ -6,30 +6,27 @@
     endpoint.revoke(key)                       # whoever waits, or comes later, is told that the episode is over
 
 POST /v1/chat/completions · GET /v1/models. A thread for each connection: they mostly wait. Before a key is known,
-what a connection may send and how long it may take are bounded (`http_limits.py`), and so is the number of such
-connections.
+what a connection may send and how long it may take are bounded, and so is the number of such connections
+(`chat/http_server.py`).
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from http.server import ThreadingHTTPServer
-from typing import Any
+from typing import ClassVar
 
-from foresail.agents.http_limits import BadLength, LimitedHandler
-from foresail.agents.programs.chat_reply import MODEL, Reply, write_events, write_reply
-from foresail.agents.programs.chat_wire import ChatRequest, Refusal, read_request
+from foresail.agents.programs.chat_request import ChatRequest, read_request
+from foresail.agents.programs.chat_turns import MODEL
+from foresail.chat.errors import Refusal
+from foresail.chat.http_server import JsonHandler, JsonServer
+from foresail.chat.reply import Reply, write_events, write_reply
 
 LONGEST_BODY = 1 << 24
 SECONDS = 300.0  # that a connection may say nothing
-MOST_STRANGERS = 1024  # connections that have not shown a key; more are closed
-CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 
 Ask = Callable[[ChatRequest], "Future[Reply]"]
 
@@ -104,104 +101,37 @@ class Endpoint:
         self.thread.join()
 
 
-class ChatServer(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 1024
-
+class ChatServer(JsonServer):
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.strangers: set[Handler] = set()
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        return len(self.strangers) < MOST_STRANGERS
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that goes away in the middle of a word is no news."""
+        super().__init__(ChatHandler)
 
 
-class Handler(LimitedHandler):
+class ChatHandler(JsonHandler):
     server: ChatServer
     timeout = SECONDS
-    may_wait = False
+    needs_key = True
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.strangers.add(self)
+    def list_models(self) -> None:
+        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "foresail"}
+        self.reply(200, {"object": "list", "data": [model]})
 
-    def finish(self) -> None:
-        try:
-            super().finish()
-        finally:
-            self.server.strangers.discard(self)
-
-    def do_GET(self) -> None:
-        if self.place == MODELS:
-            model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "foresail"}
-            self.reply(200, {"object": "list", "data": [model]})
-        else:
-            self.refuse(self.nowhere())
-
-    def do_POST(self) -> None:
-        try:
-            if self.place != CHAT:
-                raise self.nowhere()
-            admitted = self.find_episode()
-            request = read_request(self.read_body(LONGEST_BODY))
-            answer = admitted.answer(request, again=self.asks_again)
-        except BadLength as error:
-            self.refuse(Refusal(str(error), status=error.status))
-        except Refusal as refusal:
-            self.refuse(refusal)
-        else:
-            if request.stream:
-                self.stream(answer, with_usage=request.with_usage)
-            else:
-                self.reply(200, write_reply(answer, int(time.time())))
-
-    def find_episode(self) -> Admitted:
-        """By its key, before anything of the body is read."""
-        admitted = self.server.endpoint.admitted.get(self.key)
+    def complete_chat(self) -> None:
+        admitted = self.server.endpoint.admitted.get(self.key)  # before anything of the body is read
         if admitted is None:
             raise over()
-        self.server.strangers.discard(self)
-        self.may_wait = True
-        return admitted
+        self.let_in()
+        request = read_request(self.read_body(LONGEST_BODY))
+        reply = admitted.answer(request, again=self.asks_again)
+        if request.stream:  # all of it at once: the response has ended when its first words are sent
+            events = "".join(write_events(reply, with_usage=request.with_usage))
+            self.send(200, "text/event-stream", events.encode())
+        else:
+            self.reply(200, write_reply(reply))
 
-    @property
-    def place(self) -> str:
-        return self.path.partition("?")[0].rstrip("/")
-
-    @property
-    def key(self) -> str:
-        return self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+    routes: ClassVar = {"POST /v1/chat/completions": complete_chat, "GET /v1/models": list_models}
 
     @property
     def asks_again(self) -> bool:
         """Whether OpenAI's client says that it sent this request before, and gave up waiting."""
         return self.headers.get("x-stainless-retry-count", "0") != "0"
-
-    def nowhere(self) -> Refusal:
-        return Refusal(
-            f"there is nothing at {self.command} {self.path[:100]}; there are POST {CHAT} and GET {MODELS}",
-            status=404,
-        )
-
-    def refuse(self, refusal: Refusal) -> None:
-        self.reply(refusal.status, refusal.to_json())
-
-    def reply(self, status: int, content: dict[str, Any]) -> None:
-        self.send(status, "application/json", json.dumps(content).encode())
-
-    def stream(self, reply: Reply, *, with_usage: bool) -> None:
-        """All of it at once: the response has ended when its first words are sent."""
-        events = "".join(write_events(reply, int(time.time()), with_usage=with_usage))
-        self.send(200, "text/event-stream", events.encode())
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library finds wrong with a request, in OpenAI's form."""
-        self.close_connection = self.has_refused = True
-        if self.request_version == "HTTP/0.9":  # which knows no headers
-            return
-        self.refuse(Refusal(message or f"HTTP status {code}", status=code))

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foresail.agents.programs.chat_reply import Reply
-from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.chat_request import ChatRequest
 from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.programs.outcome import ProgramOutcome
 from foresail.agents.programs.program import ProgramJob
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Request
 from foresail.recipe.tables.parts import Sampling
@@ -76,9 +77,9 @@ def sampling_of(turn: ChatTurn, sampling: Sampling) -> Sampling:
     return sampling.model_copy(update={"max_new_tokens": left, "stop": stop})
 
 
-def settle(reply: Future[Reply], found: Reply | None = None, error: Refusal | None = None) -> None:
+def settle(reply: Future[Reply], answer: Reply | None = None, error: Refusal | None = None) -> None:
     with suppress(InvalidStateError):  # the episode is over, and whoever waited was told
         if error is not None:
             reply.set_exception(error)
-        elif found is not None:
-            reply.set_result(found)
+        elif answer is not None:
+            reply.set_result(answer)

@@ -18,9 +18,8 @@ from functools import partial
 from typing import Any
 
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.programs.chat_reply import MODEL, Reply
-from foresail.agents.programs.chat_turns import NoRoom, place_turn, to_reply
-from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.chat_request import ChatRequest
+from foresail.agents.programs.chat_turns import MODEL, NoRoom, place_turn, to_reply
 from foresail.agents.programs.columns import show_problem
 from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.programs.endpoint import Endpoint, over
@@ -34,6 +33,8 @@ from foresail.agents.programs.episode import (
 )
 from foresail.agents.programs.outcome import Hung, ProgramOutcome, judge_outcome
 from foresail.agents.programs.program import Agent, Programs
+from foresail.chat.errors import Refusal
+from foresail.chat.reply import Reply
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample
@@ -43,7 +44,7 @@ from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
 from foresail.tokenizer.tokenizer import Tokenizer
 
-MOST_STOP_SETS = 64  # that programs of a run may name: the engine keeps a table for each
+MAX_STOP_SETS = 64  # that programs of a run may name: the engine keeps a table for each
 SECONDS_BETWEEN_LOOKS = 0.2  # at the clock
 
 
@@ -68,13 +69,13 @@ class ProgramStream(Stream):
     looked: float = field(default=0.0, init=False)
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
-        wanted = requests(entry, self.group_spec, number)
-        specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
+        samples = requests(entry, self.group_spec, number)
+        specs = [to_spec(request, number, sample) for sample, request in enumerate(samples)]
         self.active[number] = Launched(problem=entry.problem, specs=specs)
         self.fleet.next_group = number + 1
         self.families[number] = {tuple(entry.ids): number}
         self.fleet.event_log.note("launch", group=number, requests=len(specs))
-        for spec, request in zip(specs, wanted, strict=True):
+        for spec, request in zip(specs, samples, strict=True):
             key = self.endpoint.admit(partial(self._ask, spec.id))
             agent = Agent(
                 base_url=self.endpoint.base_url,
@@ -102,7 +103,7 @@ class ProgramStream(Stream):
     def _tell(self, episode: str, said: Any, error: BaseException | None) -> None:
         self.news.append(ProgramFinished(episode, ProgramOutcome(said=said, error=error)))
 
-    # From news to work for the engines, and from what they draw to replies.
+    # From news to work for the engines, and from what they sample to replies.
 
     def _go_on(self) -> bool:
         count = len(self.news)
@@ -173,9 +174,9 @@ class ProgramStream(Stream):
 
     def _check_stop(self, stop: tuple[str, ...]) -> None:
         if stop and stop not in self.stop_sets:
-            if len(self.stop_sets) >= MOST_STOP_SETS:
+            if len(self.stop_sets) >= MAX_STOP_SETS:
                 raise Refusal(
-                    f"the programs of this run have named {MOST_STOP_SETS} different sets of stop texts, and there "
+                    f"the programs of this run have named {MAX_STOP_SETS} different sets of stop texts, and there "
                     "is no place for more; name the same ones every time",
                     param="stop",
                 )
@@ -209,7 +210,7 @@ class ProgramStream(Stream):
             self._end_program(episode, ProgramOutcome(error=Hung(words)))
 
     def _end_program(self, episode: ProgramEpisode, outcome: ProgramOutcome) -> None:
-        """What it has asked for is drawn to its end: records do not depend on when the program left."""
+        """What it has asked for is sampled to its end: records do not depend on when the program left."""
         episode.outcome = outcome
         self._dismiss(episode)
         if not episode.num_waiting:

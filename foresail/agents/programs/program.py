@@ -31,7 +31,7 @@ from foresail.agents.programs.columns import ShownColumns
 from foresail.records import Problem
 from foresail.user_code import load_user_code, split_name
 
-MOST_AT_ONCE = 256  # programs; others wait until one has ended
+MAX_PROGRAMS = 256  # programs; others wait until one has ended
 LONGEST_OUTPUT = 1 << 16  # bytes of what a command prints; of more, the end
 LAST_WORDS = 300  # characters of what a command that failed said
 
@@ -151,14 +151,14 @@ def last_words(file: IO[bytes]) -> str:
 Program = FunctionProgram | CommandProgram
 
 
-def load_program(given: str | Sequence[str]) -> Program:
+def load_program(program: str | Sequence[str]) -> Program:
     """load_program("my_agent.py:run"), load_program(["python", "agent.py"])."""
-    if not isinstance(given, str):
-        return CommandProgram(given)
-    place, wanted = split_name(given)
-    function = load_user_code(given)
+    if not isinstance(program, str):
+        return CommandProgram(program)
+    place, name = split_name(program)
+    function = load_user_code(program)
     if not callable(function):
-        raise ValueError(f"environment.program {given}: there is no function {wanted} in {place}")
+        raise ValueError(f"environment.program {program}: there is no function {name} in {place}")
     return FunctionProgram(function)
 
 
@@ -182,8 +182,8 @@ class ProgramJob:
 class Programs:
     """start and stop; a program that is told to stop and does not keeps its thread, and no other waits for it."""
 
-    def __init__(self, program: Program, most: int = MOST_AT_ONCE) -> None:
-        self.program, self.most = program, most
+    def __init__(self, program: Program, max_running: int = MAX_PROGRAMS) -> None:
+        self.program, self.max_running = program, max_running
         self.lock = threading.Lock()
         self.waiting: deque[ProgramJob] = deque()
         self.running: set[ProgramJob] = set()
@@ -212,7 +212,7 @@ class Programs:
 
     def _fill(self) -> None:
         with self.lock:
-            while self.waiting and len(self.running) < self.most:
+            while self.waiting and len(self.running) < self.max_running:
                 job = self.waiting.popleft()
                 self.running.add(job)
                 threading.Thread(target=self._run, args=(job,), name="program", daemon=True).start()

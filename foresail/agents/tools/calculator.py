@@ -17,8 +17,8 @@ from fractions import Fraction
 
 LONGEST = 1000  # characters of an expression
 DEEPEST = 100  # levels of brackets and signs
-MOST_BITS = 10_000  # of a numerator or a denominator: some 3000 digits
-MOST_FACTORIAL = 1000
+MAX_BITS = 10_000  # of a numerator or a denominator: some 3000 digits
+MAX_FACTORIAL = 1000
 DIGITS = Context(prec=15)
 SAME = str.maketrans(
     {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "[": "(", "]": ")", "$": " "}
@@ -134,7 +134,7 @@ def called(node: ast.expr) -> str:
 
 def fits(value: Number) -> Number:
     """The value itself. What would be larger is refused before it is computed, or right after one step."""
-    if isinstance(value, Fraction) and max(bits(value.numerator), bits(value.denominator)) > MOST_BITS:
+    if isinstance(value, Fraction) and max(bits(value.numerator), bits(value.denominator)) > MAX_BITS:
         raise ValueError("the result has too many digits")
     return value
 
@@ -147,7 +147,7 @@ def power(base: Number, exponent: Number) -> Number:
     if isinstance(base, float) or isinstance(exponent, float) or exponent.denominator != 1:
         return root(float(base), float(exponent))
     size = max(bits(base.numerator), bits(base.denominator)) - (base in (0, 1, -1))
-    if abs(exponent) * size > MOST_BITS:
+    if abs(exponent) * size > MAX_BITS:
         raise ValueError("the result has too many digits")
     return Fraction(base**exponent.numerator)
 
@@ -168,9 +168,9 @@ def square_root(value: Number) -> Number:
     return math.sqrt(value)
 
 
-def whole(value: Number, most: int | None = None) -> int:
-    if value != int(value) or (most is not None and not 0 <= value <= most):
-        limits = "" if most is None else f" from 0 to {most}"
+def whole(value: Number, limit: int | None = None) -> int:
+    if value != int(value) or (limit is not None and not 0 <= value <= limit):
+        limits = "" if limit is None else f" from 0 to {limit}"
         raise ValueError(f"takes whole numbers{limits}")
     return int(value)
 
@@ -183,8 +183,8 @@ def of_floats(function: Callable[..., float]) -> Callable[..., Number]:
     return lambda *values: function(*map(float, values))
 
 
-def of_integers(function: Callable[..., int], most: int | None = None) -> Callable[..., Number]:
-    return lambda *values: Fraction(function(*(whole(value, most) for value in values)))
+def of_integers(function: Callable[..., int], limit: int | None = None) -> Callable[..., Number]:
+    return lambda *values: Fraction(function(*(whole(value, limit) for value in values)))
 
 
 def rounded(value: Number, digits: Number = 0.0) -> Number:
@@ -222,6 +222,6 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "max": max,
     "gcd": of_integers(math.gcd),
     "lcm": of_integers(math.lcm),
-    "factorial": of_integers(math.factorial, MOST_FACTORIAL),
-    "comb": of_integers(math.comb, MOST_FACTORIAL),
+    "factorial": of_integers(math.factorial, MAX_FACTORIAL),
+    "comb": of_integers(math.comb, MAX_FACTORIAL),
 }

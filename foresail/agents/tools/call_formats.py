@@ -23,7 +23,7 @@ from foresail.agents.tools.markup import THINK, THINK_END, Marker, find_markers,
 from foresail.agents.tools.tool import Tool
 from foresail.records import Message
 
-MOST_CALLS = 32  # of a turn; what follows is not read
+MAX_CALLS = 32  # of a turn; what follows is not read
 
 
 class ToolCall(NamedTuple):
@@ -35,7 +35,7 @@ class MalformedCall(NamedTuple):
     why: str  # in a line, for the model
 
 
-TOO_MANY = MalformedCall(f"more than {MOST_CALLS} calls in one turn; those after them were not read")
+TOO_MANY = MalformedCall(f"more than {MAX_CALLS} calls in one turn; those after them were not read")
 
 
 class CallFormat(Protocol):
@@ -87,8 +87,8 @@ class Hermes:
                 at = behind_thinking(markers, at)
             elif marker.text == THINK_END:  # it began in the prompt: all so far was thinking
                 calls, unclosed = [], 0
-            elif len(calls) >= MOST_CALLS:
-                calls[MOST_CALLS:] = [TOO_MANY]
+            elif len(calls) >= MAX_CALLS:
+                calls[MAX_CALLS:] = [TOO_MANY]
             elif marker.text == self.OPEN:
                 at, call, closed = self._read(response, markers, at)
                 unclosed += not closed
@@ -204,8 +204,8 @@ class Tags:
                 at = behind
             elif marker.text == THINK_END:  # it began in the prompt: all so far was thinking
                 calls = []
-            elif len(calls) >= MOST_CALLS:
-                calls[MOST_CALLS:] = [TOO_MANY]
+            elif len(calls) >= MAX_CALLS:
+                calls[MAX_CALLS:] = [TOO_MANY]
             elif marker.text in self.opens:
                 following = markers[at] if at < len(markers) else None
                 if following is not None and self.closes.get(following.text) == self.opens[marker.text]:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-MOST_LEVELS = 64
-MOST_DIGITS = 1000
+MAX_LEVELS = 64
+MAX_DIGITS = 1000
 SHOWN = 40  # characters of what is wrong
 WINDOW = 256  # characters that are looked at first
 LONGEST_WORD = 16  # what the end of a window may cut in two: `false`, `\\ud83d`, `-Infinity`
@@ -48,7 +48,7 @@ def read_value(text: str, start: int) -> tuple[Any, int]:
                 check(value, window, end)
                 return value, begin + end
         except RecursionError:
-            raise BadJSON(f"it is nested deeper than {MOST_LEVELS} levels") from None
+            raise BadJSON(f"it is nested deeper than {MAX_LEVELS} levels") from None
         except json.JSONDecodeError as error:
             if is_all or not may_be_cut(error, window):
                 near = window[error.pos : error.pos + SHOWN].partition("<")[0]
@@ -68,8 +68,8 @@ def check(value: Any, text: str, end: int) -> None:
             if isinstance(part, Refused):
                 raise BadJSON(part.why)
         levels += 1
-        if levels > MOST_LEVELS + 1:
-            raise BadJSON(f"it is nested deeper than {MOST_LEVELS} levels")
+        if levels > MAX_LEVELS + 1:
+            raise BadJSON(f"it is nested deeper than {MAX_LEVELS} levels")
         layer = [inner for part in layer for inner in inside(part)]
     if HALF.search(text, 0, end) and not is_whole(value):
         raise BadJSON("a \\u escape gives half of a character")
@@ -82,9 +82,9 @@ def inside(value: Any) -> Iterable[Any]:
 
 
 def end_of_space(text: str, start: int) -> int:
-    found = SPACE.match(text, start)
-    assert found is not None
-    return found.end()
+    space = SPACE.match(text, start)
+    assert space is not None
+    return space.end()
 
 
 def is_whole(value: Any) -> bool:
@@ -96,12 +96,12 @@ def is_whole(value: Any) -> bool:
 
 
 def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise BadJSON(f"the key {key[:SHOWN]!r} stands twice")
-        found[key] = value
-    return found
+        members[key] = value
+    return members
 
 
 def read_float(text: str) -> float | Refused:
@@ -110,7 +110,7 @@ def read_float(text: str) -> float | Refused:
 
 
 def read_int(text: str) -> int | Refused:
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         return Refused(f"a number of {len(text)} digits is too long")
     return int(text)
 

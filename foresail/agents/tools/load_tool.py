@@ -38,15 +38,15 @@ def load_tool(name: str, **options: Any) -> Tool:
     if ":" not in name:
         return built_in(name, options)
     place, attribute = split_name(name)
-    found = load_user_code(name)
-    if found is None:
+    entry = load_user_code(name)
+    if entry is None:
         raise ValueError(f"there is no {attribute} in {place}; check the name")
     if not options:
-        return tool_of(found)
-    if not inspect.isclass(found):
+        return tool_of(entry)
+    if not inspect.isclass(entry):
         raise ValueError(f"{name} takes no options; a class would get them when an episode begins")
-    check_options(name, found, options)
-    return tool_with_state(found, partial(found, **options))
+    check_options(name, entry, options)
+    return tool_with_state(entry, partial(entry, **options))
 
 
 def load_tools(entries: Sequence[str | Mapping[str, Any]]) -> list[Tool]:

@@ -16,7 +16,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which have no
 
 
 class Marker(NamedTuple):
-    """One that was found."""
+    """A marker in a text, and where it stands."""
 
     text: str
     start: int
@@ -26,7 +26,7 @@ class Marker(NamedTuple):
 def find_markers(text: str, markers: Iterable[str]) -> list[Marker]:
     """All of them from left to right, in time that grows with the text's length only."""
     pattern = any_of(markers)
-    return [Marker(found[0], found.start(), found.end()) for found in pattern.finditer(text)]
+    return [Marker(match[0], match.start(), match.end()) for match in pattern.finditer(text)]
 
 
 def any_of(markers: Iterable[str]) -> re.Pattern[str]:
@@ -43,6 +43,6 @@ def neutralise(text: str, markers: Sequence[str] = ()) -> str:
     return text
 
 
-def broken(found: re.Match[str]) -> str:
+def broken(match: re.Match[str]) -> str:
     """With a space behind its first character."""
-    return f"{found[0][0]} {found[0][1:]}"
+    return f"{match[0][0]} {match[0][1:]}"

@@ -168,11 +168,11 @@ class McpServer:
 async def list_tools(session: Any) -> list[Any]:
     """All pages."""
     page = await session.list_tools()
-    found = list(page.tools)
+    tools = list(page.tools)
     while cursor := field(page, "next_cursor", "nextCursor"):
         page = await session.list_tools(params=page_request(cursor))
-        found += page.tools
-    return found
+        tools += page.tools
+    return tools
 
 
 def page_request(cursor: str) -> Any:

@@ -17,7 +17,7 @@ from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits
 from foresail.judge.session import JudgeSession, SessionLimits
 
-MOST_SESSIONS = 64  # of one process at a time; an episode beyond them waits for its first call
+MAX_SESSIONS = 64  # of one process at a time; an episode beyond them waits for its first call
 NOTHING_SHOWN = "(no output: print what you want to see)"
 
 
@@ -67,7 +67,7 @@ def python_tool(
     seconds: float = 5.0,
     session_seconds: float = 60.0,
     memory_mb: int = 512,
-    sessions: int = MOST_SESSIONS,
+    sessions: int = MAX_SESSIONS,
     isolation: str | None = None,
 ) -> Tool:
     """The tool `python`. `seconds` of processor time for a call, `session_seconds` for all of an episode."""

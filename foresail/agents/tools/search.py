@@ -18,7 +18,7 @@ from foresail.agents.tools.dense import load_dense_index
 from foresail.agents.tools.tool import Tool, tool_of
 
 LONGEST_QUERY = 2000  # characters that are looked at
-MOST_PASSAGES = 20
+MAX_PASSAGES = 20
 
 
 class Index:
@@ -41,10 +41,10 @@ class Index:
         )
         if not words[0]:
             return []
-        most = min(count, len(self.passages))
-        numbers, scores = self.ranking.retrieve(words, k=most, show_progress=False)
-        found = sorted(zip(-scores[0], numbers[0], strict=True))
-        return [self.passages[int(number)] for score, number in found if score < 0]
+        limit = min(count, len(self.passages))
+        numbers, scores = self.ranking.retrieve(words, k=limit, show_progress=False)
+        ranked = sorted(zip(-scores[0], numbers[0], strict=True))
+        return [self.passages[int(number)] for score, number in ranked if score < 0]
 
 
 def load_bm25s() -> Any:
@@ -95,8 +95,8 @@ def search_tool(
     """The tool `search`, over a corpus file or a search server; `passages` is how many come back."""
     if bool(corpus) == bool(url):
         raise ValueError("search needs a corpus file or the url of a search server, one of them")
-    if not 1 <= passages <= MOST_PASSAGES:
-        raise ValueError(f"passages must be from 1 to {MOST_PASSAGES}, not {passages}")
+    if not 1 <= passages <= MAX_PASSAGES:
+        raise ValueError(f"passages must be from 1 to {MAX_PASSAGES}, not {passages}")
     if corpus:
         find = open_index(corpus, kind, model).find
     else:

@@ -10,58 +10,41 @@ from __future__ import annotations
 
 import argparse
 import json
-from http.server import ThreadingHTTPServer
-from typing import Any
+from typing import ClassVar
 
-from foresail.agents.http_limits import BadLength, LimitedHandler
-from foresail.agents.tools.search import MOST_PASSAGES, Finder, open_index
+from foresail.agents.tools.search import MAX_PASSAGES, Finder, open_index
+from foresail.chat.errors import Refusal
+from foresail.chat.http_server import JsonHandler, JsonServer
 
 LONGEST_BODY = 1 << 16
 SECONDS = 60.0  # that a client may take to send its request
 
 
-class SearchServer(ThreadingHTTPServer):
-    """A thread for each connection; `port` 0 takes a free one, which `server_port` tells."""
-
-    daemon_threads = True
-    request_queue_size = 1024
-
+class SearchServer(JsonServer):
     def __init__(self, index: Finder, *, host: str = "127.0.0.1", port: int = 8600) -> None:
         self.index = index
-        super().__init__((host, port), Handler)
+        super().__init__(SearchHandler, host=host, port=port)
 
 
-class Handler(LimitedHandler):
+class SearchHandler(JsonHandler):
     server: SearchServer
     timeout = SECONDS
 
-    def do_GET(self) -> None:
-        if self.path == "/health":
-            self.reply(200, {"passages": len(self.server.index.passages)})
-        else:
-            self.reply(404, {"error": "there are POST /search and GET /health"})
+    def health(self) -> None:
+        self.reply(200, {"passages": len(self.server.index.passages)})
 
-    def do_POST(self) -> None:
+    def search(self) -> None:
+        query, count = read_request(self.read_body(LONGEST_BODY))
         try:
-            query, count = read_request(self.read_body(LONGEST_BODY))
-        except BadLength as error:
-            self.reply(error.status, {"error": str(error)})
-            return
-        except ValueError as error:
-            self.reply(400, {"error": str(error)})
-            return
-        if self.path != "/search":
-            self.reply(404, {"error": "there are POST /search and GET /health"})
-            return
-        try:
-            found = self.server.index.find(query, count)
+            passages = self.server.index.find(query, count)
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-            self.reply(400, {"error": f"this query cannot be searched: {type(error).__name__}"})
-            return
-        self.reply(200, {"passages": [passage._asdict() for passage in found]})
+            raise Refusal(f"this query cannot be searched: {type(error).__name__}") from None
+        self.reply(200, {"passages": [passage._asdict() for passage in passages]})
 
-    def reply(self, status: int, content: dict[str, Any]) -> None:
-        self.send(status, "application/json", json.dumps(content).encode())
+    routes: ClassVar = {"POST /search": search, "GET /health": health}
+
+    def refuse(self, refusal: Refusal) -> None:
+        self.reply(refusal.status, {"error": refusal.message})
 
 
 def read_request(body: bytes) -> tuple[str, int]:
@@ -72,8 +55,8 @@ def read_request(body: bytes) -> tuple[str, int]:
         request = None
     query = request.get("query") if isinstance(request, dict) else None
     count = request.get("count", 3) if isinstance(request, dict) else None
-    if not isinstance(query, str) or type(count) is not int or not 1 <= count <= MOST_PASSAGES:
-        raise ValueError(f'a request is {{"query": "…", "count": 1 to {MOST_PASSAGES}}}')
+    if not isinstance(query, str) or type(count) is not int or not 1 <= count <= MAX_PASSAGES:
+        raise Refusal(f'a request is {{"query": "…", "count": 1 to {MAX_PASSAGES}}}')
     return query, count
 
 
@@ -86,14 +69,18 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8600)
     parser.add_argument("--kind", choices=("bm25", "dense"), default="bm25", help="by words, or by meaning")
     parser.add_argument("--model", default="", help="dense: folder of a sentence embedder")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
         server = SearchServer(
-            open_index(given.corpus, given.kind, given.model), host=given.host, port=given.port
+            open_index(arguments.corpus, arguments.kind, arguments.model),
+            host=arguments.host,
+            port=arguments.port,
         )
     except (ValueError, OSError) as error:
         raise SystemExit(f"{error}") from None
-    print(f"{len(server.index.passages)} passages at http://{given.host}:{server.server_port}", flush=True)
+    print(
+        f"{len(server.index.passages)} passages at http://{arguments.host}:{server.server_port}", flush=True
+    )
     try:
         server.serve_forever()
     except KeyboardInterrupt:

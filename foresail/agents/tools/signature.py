@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
-MOST_MISTAKES = 3  # that one answer names
+MAX_MISTAKES = 3  # that one answer names
 SHOWN = 60  # characters of a wrong value
 # Google and NumPy have a heading above the arguments; what follows other headings is for people who read the code.
 HEADING = re.compile(r"(Args|Arguments|Parameters|Params)\s*:?\s*$")
@@ -62,14 +62,16 @@ class Signature:
             raise BadArguments(explain(error, self.required, list(self.fields.values()))) from None
         except RecursionError:
             raise BadArguments("the arguments are nested too deeply") from None
-        given = checked.model_fields_set
-        return {name: getattr(checked, inner) for inner, name in self.fields.items() if inner in given}
+        present = checked.model_fields_set
+        return {name: getattr(checked, inner) for inner, name in self.fields.items() if inner in present}
 
 
 def read_signature(function: Callable[..., Any], *, description: str = "") -> Signature:
     """`function` may be bound to an object. A ValueError names what cannot be told to a model."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    text, told = read_docstring(inspect.getdoc(function) or "", tuple(inspect.signature(function).parameters))
+    text, descriptions = read_docstring(
+        inspect.getdoc(function) or "", tuple(inspect.signature(function).parameters)
+    )
     hints = type_hints(function, name)
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
@@ -81,7 +83,10 @@ def read_signature(function: Callable[..., Any], *, description: str = "") -> Si
         inner = f"argument_{at}"  # names such as `json` or `_x` mean something else to pydantic
         names[inner] = parameter
         default = ... if entry.default is entry.empty else entry.default
-        fields[inner] = (hints[parameter], Field(default, alias=parameter, description=told.get(parameter)))
+        fields[inner] = (
+            hints[parameter],
+            Field(default, alias=parameter, description=descriptions.get(parameter)),
+        )
     try:
         model = create_model(
             name.rpartition(".")[2], __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields
@@ -115,12 +120,14 @@ def without_titles(schema: Any) -> Any:
         return [without_titles(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+    titleless = {
+        key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))
+    }
     return {
         key: {name: without_titles(part) for name, part in value.items()}
         if key in ("properties", "$defs") and isinstance(value, dict)
         else without_titles(value)
-        for key, value in kept.items()
+        for key, value in titleless.items()
     }
 
 
@@ -128,9 +135,9 @@ def without_titles(schema: Any) -> Any:
 
 
 def read_docstring(text: str, parameters: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """What the function does, and what is said of each parameter; Google, NumPy, or plain `name: text` lines."""
+    """What the function does, and what is said of each parameter; Google, NumPy, or plain `name: text` told."""
     description: list[str] = []
-    told: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     section, current, depth = "description", "", 0
     for line in text.splitlines():
         bare, indent = line.strip(), len(line) - len(line.lstrip())
@@ -144,13 +151,13 @@ def read_docstring(text: str, parameters: Sequence[str]) -> tuple[str, dict[str,
         named = find_argument(bare, parameters, in_section=section == "arguments")
         if named and (not current or indent <= depth):
             current, first = named
-            depth, told[current] = indent, [first]
+            depth, lines[current] = indent, [first]
         elif current and bare and indent > depth:
-            told[current].append(bare)
+            lines[current].append(bare)
         elif section == "description":
             current = ""
             description.append(line)
-    joined = {name: " ".join(part for part in parts if part) for name, parts in told.items()}
+    joined = {name: " ".join(part for part in parts if part) for name, parts in lines.items()}
     return "\n".join(description).strip(), {name: part for name, part in joined.items() if part}
 
 
@@ -162,8 +169,8 @@ def find_argument(line: str, parameters: Sequence[str], *, in_section: bool) -> 
     numpy = NUMPY_ARGUMENT.match(line) if in_section else None
     if numpy and numpy[1] in parameters and is_numpy(line):
         return numpy[1], ""
-    found = ARGUMENT.match(line)
-    return (found[1], found[2].strip()) if found and found[1] in parameters else None
+    match = ARGUMENT.match(line)
+    return (match[1], match[2].strip()) if match and match[1] in parameters else None
 
 
 def is_numpy(line: str) -> bool:
@@ -177,7 +184,7 @@ def is_numpy(line: str) -> bool:
 def explain(error: ValidationError, required: Sequence[str], known: Sequence[str]) -> str:
     """ "count: Input should be a valid integer, not 'many'", and so on for the first few."""
     mistakes = []
-    for each in error.errors(include_url=False)[:MOST_MISTAKES]:
+    for each in error.errors(include_url=False)[:MAX_MISTAKES]:
         place = ".".join(plain(part) for part in each["loc"])
         if each["type"] == "extra_forbidden":
             mistakes.append(f"there is no argument {place}; there are: {', '.join(known) or 'none'}")

@@ -70,8 +70,8 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """As chat templates want it in `tools`."""
-        told = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": told}
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
 
     async def open(self, problem: Problem) -> OpenTool:
         """The tool of one episode."""
@@ -179,13 +179,13 @@ def is_async(function: Callable[..., Any]) -> bool:
 def is_broken(error: BaseException) -> bool:
     """Whether the world failed and not the call: what the tool needs cannot be reached."""
     seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        reason = found.reason if isinstance(found, URLError) else None
-        if isinstance(found, ConnectionError | EnvironmentBroken) or isinstance(reason, OSError):
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        reason = cause.reason if isinstance(cause, URLError) else None
+        if isinstance(cause, ConnectionError | EnvironmentBroken) or isinstance(reason, OSError):
             return True
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return False
 
 

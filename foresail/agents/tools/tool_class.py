@@ -97,9 +97,9 @@ class ToolClassEnvironment:
         """None where the class knows of none."""
         name = "get_reward" if hasattr(self.object, "get_reward") else "reward"
         try:
-            given = getattr(self.object, name, None)
-            given = await finish(given, {}, None) if callable(given) else given
-            return None if given is None else float(given)
+            reward = getattr(self.object, name, None)
+            reward = await finish(reward, {}, None) if callable(reward) else reward
+            return None if reward is None else float(reward)
         except Exception as error:
             raise EnvironmentBroken(f"{self.kind.__name__}.{name}: {in_a_line(error)}") from error
 

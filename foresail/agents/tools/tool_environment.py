@@ -127,10 +127,10 @@ async def together(tasks: Sequence[object]) -> list[tuple[ToolAnswer, ToolUse]]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def shorten(text: str, most: int) -> str:
+def shorten(text: str, max_chars: int) -> str:
     """Its beginning and its end, with a note between: of search results the first tell most, of errors the last."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    tail = most // 4
-    note = f"\n[… {len(text) - most} of {len(text)} characters left out …]\n"
-    return text[: most - tail] + note + text[len(text) - tail :]
+    tail = max_chars // 4
+    note = f"\n[… {len(text) - max_chars} of {len(text)} characters left out …]\n"
+    return text[: max_chars - tail] + note + text[len(text) - tail :]

@@ -28,9 +28,10 @@ from typing import Any, Literal
 
 from foresail.data.chats.messages import to_messages
 from foresail.data.chats.tool_calls import read_call, read_tools
+from foresail.data.files import excerpt
 from foresail.data.made import arithmetic, multi_hop, multi_hop_traces
 from foresail.data.made.generators import generate, names_generator
-from foresail.data.rows import Row, excerpt, id_of, name_columns, read_rows, thinking_of
+from foresail.data.rows import Row, choose_form, id_of, read_rows, thinking_of
 from foresail.records import Message, Problem, Role
 
 SPEAKERS: dict[str, Role] = {
@@ -73,16 +74,16 @@ def load_chats(source: str | Path, limit: int | None = None, thinking: Mode = No
     """
     if names_generator(str(source)):
         own = thinking if isinstance(thinking, bool) else None
-        found = [
+        chats = [
             Chat(messages=to_imitate(problem, own), id=problem.id)
             for problem in generate(str(source))[:limit]
         ]
     else:
-        found = [to_chat(row) for row in islice(read_rows(Path(source)), limit)]
-    modes = [one.thinking if thinking is None else in_mode(one, thinking) for one in found]
+        chats = [to_chat(row) for row in islice(read_rows(Path(source)), limit)]
+    modes = [one.thinking if thinking is None else in_mode(one, thinking) for one in chats]
     return [
         replace(one, row=number, thinking=mode)
-        for number, (one, mode) in enumerate(zip(found, modes, strict=True))
+        for number, (one, mode) in enumerate(zip(chats, modes, strict=True))
     ]
 
 
@@ -128,14 +129,7 @@ def to_imitate(problem: Problem, thinking: bool | None = None) -> tuple[Message,
 
 
 def to_conversation(row: Row) -> tuple[Message, ...]:
-    form = next((form for form in FORMS if all(row.columns.get(name) is not None for name in form)), None)
-    if form is None:
-        forms = [" and ".join(form) for form in FORMS]
-        names = tuple(name for form in FORMS for name in form)
-        raise ValueError(
-            f"{row.place}: no conversation; needs {', '.join(forms[:-1])}, or {forms[-1]}; "
-            + name_columns(row.columns, names)
-        )
+    form = choose_form(row, FORMS, "conversation")
     conversation = FORMS[form](row)
     if form == ("text",):
         return conversation

@@ -17,14 +17,14 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def encode_chats(chats: Sequence[Chat], source: Chatlog, tokenizer: Tokenizer) -> list[TrainSequence]:
-    found = []
+    sequences = []
     for chat in chats:
         try:
             ids, loss_mask = encode_messages(range(len(chat.messages)), chat, source, tokenizer)
         except ValueError as error:
             raise ValueError(f"{name_of(chat)} of {source.source}: {error}") from error
-        found.append(TrainSequence(name=name_of(chat), ids=ids, loss_mask=loss_mask))
-    return found
+        sequences.append(TrainSequence(name=name_of(chat), ids=ids, loss_mask=loss_mask))
+    return sequences
 
 
 def load_source(source: Chatlog) -> Windowed:
@@ -34,25 +34,25 @@ def load_source(source: Chatlog) -> Windowed:
         return Windowed(kept=chats)
     try:
         rates = read_pass_rates(Path(source.pass_rates))
-        found = keep_window(chats, rates, source.pass_window, source.label)
+        windowed = keep_window(chats, rates, source.pass_window, source.label)
     except ValueError as error:
         raise ValueError(f"{source.source}: {error}") from error
-    if not found.kept:
-        raise ValueError(f"{source.source}: {found.describe(source.pass_window)}; widen data.pass_window")
-    return found
+    if not windowed.kept:
+        raise ValueError(f"{source.source}: {windowed.describe(source.pass_window)}; widen data.pass_window")
+    return windowed
 
 
 def in_turns(chats: Sequence[Chat], source: Chatlog, tokenizer: Tokenizer) -> list[Chat]:
     """With thinking on or off, a conversation of several answers whose template rewrites earlier ones (it drops
     their thinking) becomes several, each up to one answer: what is learnt stands behind the prompt of a rollout.
     """
-    found: list[Chat] = []
+    parts: list[Chat] = []
     for chat in chats:
         try:
-            found += turns_of(chat, tokenizer)
+            parts += turns_of(chat, tokenizer)
         except ValueError as error:
             raise ValueError(f"{name_of(chat)} of {source.source}: {error}") from error
-    return found
+    return parts
 
 
 def turns_of(chat: Chat, tokenizer: Tokenizer) -> Iterator[Chat]:
@@ -105,12 +105,12 @@ def split_conversations(
 ) -> dict[int, Split]:
     """These conversations, which are too long, in parts; the rest is not looked at."""
     chats = in_turns(load_source(source).kept, source, tokenizer)
-    found = {}
+    splits = {}
     for row in rows:
         chat, name = chats[row], name_of(chats[row])
         encode = partial(encode_messages, chat=chat, source=source, tokenizer=tokenizer)
         if len(chat.messages) == 1:
-            found[row] = split_text(*encode([0]), max_tokens, name)
+            splits[row] = split_text(*encode([0]), max_tokens, name)
         else:
-            found[row] = split_messages(chat.messages, encode, max_tokens, name)
-    return found
+            splits[row] = split_messages(chat.messages, encode, max_tokens, name)
+    return splits

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foresail.data.chats.tool_calls import read_call, read_calls
-from foresail.data.rows import excerpt
+from foresail.data.files import excerpt
 from foresail.records import Message
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -68,7 +68,7 @@ def join_parts(parts: list[Any], place: str) -> tuple[str, list[dict[str, Any]]]
 
 
 def think(text: str) -> str:
-    """As models write it that think before they answer."""
+    """A thought in the form of models that think before they answer."""
     return f"<think>\n{text}\n</think>\n\n"
 
 

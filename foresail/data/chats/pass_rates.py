@@ -8,17 +8,18 @@ pass_window = [0.1, 0.9]
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from foresail.data.chats.conversations import Chat
+from foresail.recipe.tables.levels import read_by_id
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed:
-    """What is kept, and how many are not, by the reason."""
+    """The conversations inside the window, and how many are outside, by the reason."""
 
     kept: list[Chat]
     below: int = 0
@@ -28,10 +29,10 @@ class Windowed:
     def describe(self, window: Sequence[float]) -> str:
         """ "kept 80 of 100 with a pass rate in [0.1, 0.9]; below 12, above 8"."""
         counts = {name.name: getattr(self, name.name) for name in fields(self) if name.name != "kept"}
-        told = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+        others = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
         total = len(self.kept) + sum(counts.values())
         return f"kept {len(self.kept):,} of {total:,} with a pass rate in {list(window)}" + (
-            f"; {told}" if told else ""
+            f"; {others}" if others else ""
         )
 
 
@@ -49,17 +50,17 @@ def keep_window(
             "give rows the ids of these"
         )
     low, high = window
-    found = [None if identity is None else rates.get(identity) for identity in ids]
+    rate_of = [None if identity is None else rates.get(identity) for identity in ids]
     kept = [
         conversation
-        for conversation, rate in zip(conversations, found, strict=True)
+        for conversation, rate in zip(conversations, rate_of, strict=True)
         if rate is not None and low <= rate <= high
     ]
     return Windowed(
         kept=kept,
-        below=sum(rate is not None and rate < low for rate in found),
-        above=sum(rate is not None and rate > high for rate in found),
-        unmeasured=found.count(None),
+        below=sum(rate is not None and rate < low for rate in rate_of),
+        above=sum(rate is not None and rate > high for rate in rate_of),
+        unmeasured=rate_of.count(None),
     )
 
 
@@ -69,30 +70,11 @@ def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
 
 
 def read_pass_rates(path: Path) -> dict[str, float | None]:
-    """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: nobody could tell."""
-    if not path.is_file():
-        raise ValueError(f"{path} is no file of pass rates; `foresail data grade-difficulty` writes one")
-    rates: dict[str, float | None] = {}
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                identity, rate = read_entry(line, f"{path}:{number}")
-                rates[identity] = rate
-    return rates
+    """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: not gradable."""
+    return read_by_id(path, "pass_rate", to_rate)
 
 
-def read_entry(line: str, place: str) -> tuple[str, float | None]:
-    try:
-        entry = json.loads(line)
-        rate = entry["pass_rate"]
-        valid = rate is None or (
-            isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
-        )
-        if valid:
-            return str(entry["id"]), rate
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
-    raise ValueError(
-        f"{place} does not tell a problem's pass rate; each line must be an object with id and pass_rate (0 to 1, "
-        "or null), as `foresail data grade-difficulty` writes it"
-    )
+def to_rate(value: Any) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+        return value
+    raise TypeError("no rate from 0 to 1")

@@ -29,7 +29,7 @@ class Split:
 
 def split_messages(messages: Sequence[Message], encode: Encode, max_tokens: int, name: str) -> Split:
     opening, exchanges = find_exchanges(messages)
-    found: list[Ids] = []
+    pieces: list[Ids] = []
     current: list[int] = []
     fitting: Ids | None = None
     lost = 0
@@ -39,24 +39,24 @@ def split_messages(messages: Sequence[Message], encode: Encode, max_tokens: int,
             current, fitting = [*current, *exchange], longer
             continue
         if fitting is not None:
-            found.append(fitting)
+            pieces.append(fitting)
             longer = encode([*opening, *exchange])
         current, fitting = [*exchange], longer
         if len(longer[0]) > max_tokens:
             lost += 1
             current, fitting = [], None
     if fitting is not None:
-        found.append(fitting)
-    return Split(parts=name_parts(found, name), lost=lost)
+        pieces.append(fitting)
+    return Split(parts=name_parts(pieces, name), lost=lost)
 
 
 def split_text(ids: list[int], loss_mask: list[int], max_tokens: int, name: str) -> Split:
     """Ids 0 to 9 in parts of at most 4: [0 … 3], [3 … 6], [6 … 9]; the first of each has no loss."""
-    found = []
+    pieces = []
     for start in range(0, max(1, len(ids) - 1), max_tokens - 1):
         part = slice(start, start + max_tokens)
-        found.append((ids[part], [0, *loss_mask[part][1:]]))
-    return Split(parts=name_parts(found, name), lost=0)
+        pieces.append((ids[part], [0, *loss_mask[part][1:]]))
+    return Split(parts=name_parts(pieces, name), lost=0)
 
 
 def find_exchanges(messages: Sequence[Message]) -> tuple[list[int], list[list[int]]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from foresail.data.rows import excerpt
+from foresail.data.files import excerpt
 
 
 def read_calls(value: Any, place: str) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def row_batches(
 ) -> Iterator[PackedBatch]:
     """This rank's share of the rows, so many in a micro-batch; every rank has equally many micro-batches.
 
-    `weight` is that of each token with a loss. Rows are dealt in turn: they are about as long as each other.
+    `weight` is that of each token with a loss. Row n goes to rank n modulo the ranks: rows are about equally long.
     """
     data = world.data
     mine = rows[data.rank :: data.size]

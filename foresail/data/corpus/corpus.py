@@ -63,10 +63,10 @@ class Corpus:
         place = document - int(self._firsts[shard])
         first = int(ends[place - 1]) if place else 0
         assert first + stop <= ends[place], f"document {document} has fewer than {stop} tokens"
-        found = tokens[first + start : first + stop]
-        if len(found) and found.max() >= self.manifest.vocab_size:  # no row of an embedding
+        ids = tokens[first + start : first + stop]
+        if len(ids) and ids.max() >= self.manifest.vocab_size:  # no row of an embedding
             raise CorpusError(f"{self._path(shard)}.tokens {ALTERED}")
-        return found
+        return ids
 
     def _shards_of(self, documents: np.ndarray) -> np.ndarray:
         return np.searchsorted(self._firsts, documents, side="right") - 1
@@ -102,7 +102,7 @@ class Corpus:
                     yield f"{path} {ALTERED}"
 
     def _impossible(self, number: int) -> Iterator[str]:
-        """What was so from the beginning: checksums are right, but not what they are of."""
+        """Contents that were wrong when they were written, so that checksums agree."""
         tokens, ends = self._open(number)
         name = self._path(number)
         if np.any(np.diff(ends, prepend=0) <= 0):

@@ -9,12 +9,7 @@ Texts come in parts, so that a long one is never whole in memory: ("first part",
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
-import json
-import lzma
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,15 +17,21 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foresail.data.corpus.zst import open_zst
-from foresail.data.rows import excerpt, explain_missing, name_columns
+from foresail.data.files import (
+    COMPRESSED,
+    excerpt,
+    explaining_damage,
+    open_bytes,
+    open_parquet,
+    parquet_rows,
+    parse_json,
+)
+from foresail.data.rows import explain_missing, name_columns
 from foresail.tokenizer.documents import LONGEST_PART, cut_parts
 
 LINES, TEXTS, PARQUET = (".jsonl", ".ndjson", ".json"), (".txt", ".text", ".md"), (".parquet",)
-COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 KEYS = ("text", "content")  # columns that are looked for
-SAMPLE = 2**20  # bytes at both ends by which a file is known again
-DAMAGED = "is damaged or cut short ({}); fetch it again"
+SAMPLE = 2**20  # bytes of both ends in a file's checksum
 
 
 class Part(NamedTuple):
@@ -65,22 +66,22 @@ class TextForm:
 
 def find_files(sources: list[str]) -> list[Path]:
     """Files as they are named; of a folder all below it that can be read, by name."""
-    found: list[Path] = []
+    files: list[Path] = []
     for source in map(Path, sources):
         if source.is_dir():
             below = sorted(path for path in source.rglob("*") if path.is_file() and kind_of(path) is not None)
             if not below:
                 raise ValueError(f"{source} holds no file of texts ({known_suffixes()}); name other files")
-            found += below
+            files += below
         elif not source.is_file():
             raise FileNotFoundError(explain_missing(source))
         elif kind_of(source) is None:
             raise ValueError(f"{source} is none of {known_suffixes()}; convert it to one of these")
         else:
-            found.append(source)
-    if doubled := [path for path, times in Counter(found).items() if times > 1]:
+            files.append(source)
+    if doubled := [path for path, times in Counter(files).items() if times > 1]:
         raise ValueError(f"{doubled[0]} is named twice; its documents would be learned twice as often")
-    return found
+    return files
 
 
 def passed_over(sources: list[str]) -> list[Path]:
@@ -109,7 +110,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def describe_file(path: Path) -> dict[str, Any]:
-    """By which a file is known again: size, and a checksum of its two ends."""
+    """What identifies a file: its size, and a checksum of its two ends."""
     size = path.stat().st_size
     with path.open("rb") as file:
         digest = hashlib.sha256(file.read(SAMPLE))
@@ -143,19 +144,13 @@ def cut_parquet(path: Path, piece_bytes: int) -> Iterator[Piece]:
 def read_piece(piece: Piece, form: TextForm) -> Iterator[Part]:
     path = Path(piece.file)
     kind = kind_of(path)
-    try:
+    with explaining_damage(path):
         if kind in PARQUET:
             yield from text_parts(read_groups(piece), form.key)
         elif kind in TEXTS:
             yield from read_text(path, form.separator)
         else:
             yield from text_parts(read_lines(piece), form.key)
-    except (EOFError, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} {DAMAGED.format(error)}") from error
-    except OSError as error:
-        if error.errno is not None:  # the disk's; those of gzip and bz2 have no number
-            raise
-        raise ValueError(f"{path} {DAMAGED.format(error)}") from error
 
 
 def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[Part]:
@@ -172,16 +167,16 @@ def find_text(row: Any, key: str | None, place: str) -> str:
         raise ValueError(f"{place}: found a list, {excerpt(row)}; write one object a line instead (JSONL)")
     if not isinstance(row, dict):
         raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; mend this line")
-    wanted = KEYS if key is None else (key,)
-    found = next((name for name in wanted if name in row), None)
-    if found is None:
+    keys = KEYS if key is None else (key,)
+    column = next((name for name in keys if name in row), None)
+    if column is None:
         raise ValueError(
-            f"{place}: no column {' or '.join(wanted)}; {name_columns(row, wanted)}; name the text's column "
+            f"{place}: no column {' or '.join(keys)}; {name_columns(row, keys)}; name the text's column "
             "with --text-key"
         )
-    text = row[found]
+    text = row[column]
     if not isinstance(text, str):
-        raise ValueError(f"{place}: {found} must be text, found {excerpt(text)}; mend it, or use --text-key")
+        raise ValueError(f"{place}: {column} must be text, found {excerpt(text)}; mend it, or use --text-key")
     return text
 
 
@@ -201,7 +196,7 @@ def read_lines(piece: Piece) -> Iterator[tuple[str, Any]]:
             line = line.removeprefix(b"\xef\xbb\xbf") if first == 0 else line
             if line.strip():
                 where = f"{path}, byte {first}"
-                yield where, parse(decode(line, where), where)
+                yield where, parse_json(decode(line, where), where)
 
 
 def decode(line: bytes, place: str) -> str:
@@ -211,36 +206,10 @@ def decode(line: bytes, place: str) -> str:
         raise ValueError(f"{place}: not UTF-8 text ({error}); save the file as UTF-8") from error
 
 
-def parse(line: str, place: str) -> Any:
-    try:
-        return json.loads(line)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # no JSON, a number of thousands of digits, lists in lists in …
-        raise ValueError(
-            f"{place}: not JSON ({error}): {excerpt(line.strip())}; mend or delete this line"
-        ) from None
-
-
 def read_groups(piece: Piece) -> Iterator[tuple[str, Any]]:
-    import pyarrow
-
     path = Path(piece.file)
-    with open_parquet(path) as file:
-        try:
-            number = 0
-            groups = [*range(piece.start, piece.stop or 0)]
-            for batch in file.iter_batches(batch_size=256, row_groups=groups):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number} of groups {piece.start} to {piece.stop}", row
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path} holds what is not UTF-8 text ({error}); write it anew as UTF-8"
-            ) from error
-        except pyarrow.ArrowException as error:
-            raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error
+    for number, row in enumerate(parquet_rows(path, [*range(piece.start, piece.stop or 0)]), start=1):
+        yield f"{path}, row {number} of groups {piece.start} to {piece.stop}", row
 
 
 def read_text(path: Path, separator: str | None) -> Iterator[Part]:
@@ -248,43 +217,15 @@ def read_text(path: Path, separator: str | None) -> Iterator[Part]:
     part: list[str] = []
     size, begins = 0, True  # a line: the rest of a long one is no separator
     with open_bytes(path) as binary, TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
-        try:
-            while chunk := file.readline(LONGEST_PART):
-                whole, begins = begins, chunk.endswith(("\n", "\r"))
-                if separator is not None and whole and chunk.strip() == separator.strip():
-                    yield Part("".join(part), True, str(path))
-                    part, size = [], 0
-                    continue
-                if size + len(chunk) > LONGEST_PART and part:
-                    yield Part("".join(part), False, str(path))
-                    part, size = [], 0
-                part.append(chunk)
-                size += len(chunk)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from error
+        while chunk := file.readline(LONGEST_PART):
+            whole, begins = begins, chunk.endswith(("\n", "\r"))
+            if separator is not None and whole and chunk.strip() == separator.strip():
+                yield Part("".join(part), True, str(path))
+                part, size = [], 0
+                continue
+            if size + len(chunk) > LONGEST_PART and part:
+                yield Part("".join(part), False, str(path))
+                part, size = [], 0
+            part.append(chunk)
+            size += len(chunk)
     yield Part("".join(part), True, str(path))
-
-
-def open_bytes(path: Path) -> Any:
-    match path.suffix:
-        case ".gz":
-            return gzip.open(path, "rb")
-        case ".xz":
-            return lzma.open(path, "rb")
-        case ".bz2":
-            return bz2.open(path, "rb")
-        case ".zst":
-            return open_zst(path)
-    return path.open("rb")
-
-
-def open_parquet(path: Path) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("parquet files need pyarrow: pip install 'foresail[parquet]'") from error
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error

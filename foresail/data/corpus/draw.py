@@ -1,9 +1,9 @@
-"""Rows of a mixture: whose turn it is, by weight, and where each corpus goes on.
+"""Rows of a mixture of corpora, drawn by weight, and the place of each corpus after them.
 
     rows, places = draw_rows(supplies, places, first=row_number, count=32)
 
-Whose turn it is follows from the row's number alone, and is spread evenly: after any number of rows each corpus has
-had its share of them, but for one or two. One that has had all its epochs is left out, and the others go on.
+Which corpus a row comes from is a function of the row's number alone. Rows are spread evenly: after any number of
+them each corpus has had its share, give or take one or two. A corpus that has had all its epochs is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CorpusSupply:
 
     @property
     def form(self) -> tuple[int, int]:
-        """Two supplies of one name and form have the same windows: rows as long, of as many documents."""
+        """Supplies with the same name and form have the same windows: rows of one length, of as many documents."""
         return self.windows.length, self.windows.corpus.num_documents
 
     def has_more(self, place: CorpusPlace) -> bool:

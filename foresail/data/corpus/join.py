@@ -21,13 +21,13 @@ def join_texts(
     """
     rng = Random(f"join {seed}")
     document: list[str] = []
-    size, wanted = 0, draw_size(rng, *characters)
+    size, enough = 0, draw_size(rng, *characters)
     for text in texts:
         document.append(text)
         size += len(text) + len(separator)
-        if size >= wanted:
+        if size >= enough:
             yield separator.join(document)
-            document, size, wanted = [], 0, draw_size(rng, *characters)
+            document, size, enough = [], 0, draw_size(rng, *characters)
     if document:
         yield separator.join(document)
 
@@ -45,5 +45,5 @@ def join_short_and_long(
         yield from join_texts(some, characters=size, seed=seed)
 
 
-def draw_size(rng: Random, fewest: int, most: int) -> float:
-    return math.exp(rng.uniform(math.log(fewest), math.log(most)))
+def draw_size(rng: Random, smallest: int, largest: int) -> float:
+    return math.exp(rng.uniform(math.log(smallest), math.log(largest)))

@@ -51,7 +51,7 @@ def split_by_length(sources: Sequence[Source], *, boundary: int, long_share: flo
     """Every source as two, its short documents and its long ones; all long ones together have `long_share`."""
     short = [take(source, "short", 0, boundary) for source in sources]
     long = [take(source, "long", boundary, None) for source in sources]
-    found: list[Source] = []
+    by_length: list[Source] = []
     for kind, some, share in (("at most", short, 1 - long_share), ("more than", long, long_share)):
         there = [source for source in some if source.documents.num_documents]
         if share and not there:
@@ -60,8 +60,8 @@ def split_by_length(sources: Sequence[Source], *, boundary: int, long_share: flo
                 "stages.long_share to none, or stages.long_from to another length"
             )
         total = sum(source.weight for source in there)
-        found += [replace(source, weight=share * source.weight / total) for source in there if share]
-    return found
+        by_length += [replace(source, weight=share * source.weight / total) for source in there if share]
+    return by_length
 
 
 def take(source: Source, kind: str, longer_than: int, up_to: int | None) -> Source:

@@ -21,12 +21,12 @@ def permute(places: np.ndarray, count: int, *key: object) -> np.ndarray:
     """Where each of these places, all below `count`, is mapped to: a permutation that belongs to the key."""
     half = np.uint64(max(1, -(-max(1, (count - 1).bit_length()) // 2)))
     keys = round_keys(key)
-    found = places.astype(np.uint64)
-    beyond = np.ones(len(found), bool)
+    numbers = places.astype(np.uint64)
+    beyond = np.ones(len(numbers), bool)
     while beyond.any():  # four times at the most, on average
-        found[beyond] = encipher(found[beyond], half, keys)
-        beyond = found >= np.uint64(count)
-    return found.astype(np.int64)
+        numbers[beyond] = encipher(numbers[beyond], half, keys)
+        beyond = numbers >= np.uint64(count)
+    return numbers.astype(np.int64)
 
 
 def encipher(numbers: np.ndarray, half: np.uint64, keys: list[np.uint64]) -> np.ndarray:
@@ -34,8 +34,8 @@ def encipher(numbers: np.ndarray, half: np.uint64, keys: list[np.uint64]) -> np.
     left, right = numbers >> half, numbers & mask
     for key in keys:
         left, right = right, left ^ (mix(right + key) & mask)
-    found: np.ndarray = (left << half) | right
-    return found
+    joined: np.ndarray = (left << half) | right
+    return joined
 
 
 def mix(numbers: np.ndarray) -> np.ndarray:

@@ -53,8 +53,8 @@ class CheckedFile:
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
-        found: str = self.digest.hexdigest()
-        return found
+        checksum: str = self.digest.hexdigest()
+        return checksum
 
 
 def write_shard(
@@ -104,8 +104,8 @@ def encode_documents(
     for some in in_batches(parts):
         firsts = [begins, *(part.last for part in some[:-1])]
         begins = some[-1].last
-        for part, found in zip(some, encode(some, firsts, encoder), strict=True):
-            ids += found
+        for part, part_ids in zip(some, encode(some, firsts, encoder), strict=True):
+            ids += part_ids
             if part.last:
                 if ids:
                     yield [*encoder.begin, *ids, encoder.end]

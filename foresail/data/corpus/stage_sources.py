@@ -12,7 +12,7 @@ from foresail.recipe.stages.pretrain import Pretrain
 def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:
     """What a stage draws from; with `long_share` every corpus as two, its short and its long documents."""
     stage, boundary = recipe.stages[number], recipe.long_from(number)
-    found = [
+    sources = [
         Source(
             label=corpus.label,
             documents=corpora[corpus.source],
@@ -22,5 +22,5 @@ def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) 
         for corpus in stage.data
     ]
     if stage.long_share is None or boundary is None:
-        return found
-    return split_by_length(found, boundary=boundary, long_share=stage.long_share)
+        return sources
+    return split_by_length(sources, boundary=boundary, long_share=stage.long_share)

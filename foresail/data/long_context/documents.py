@@ -25,7 +25,7 @@ KINDS = (*TASKS, DRILL)
 TRAINING_SEED = (
     1_000_003  # added to the seed, so that nobody is asked in an evaluation what was in a document
 )
-MOST_DRILLED = 16
+MAX_DRILLED = 16
 NEEDLES_SHARE = 0.5  # of a drill at most
 ATTEMPTS = 4  # lengths drawn until one is long enough for its task
 
@@ -70,15 +70,15 @@ class DocumentMaker:
                 pass
         return self.write(kind, index, self.plan.lengths[1])
 
-    def write(self, kind: str, index: int, most: int) -> str:
+    def write(self, kind: str, index: int, limit: int) -> str:
         """At most so many tokens, with the one that ends it.
 
         Words are counted one by one; where the tokenizer gives more for all of it, it is written again, shorter.
         """
-        length = most - 1
+        length = limit - 1
         while True:
             text = self.write_about(kind, index, length)
-            if (excess := len(self.encode(text)) - (most - 1)) <= 0:
+            if (excess := len(self.encode(text)) - (limit - 1)) <= 0:
                 return text
             length -= excess
 
@@ -104,13 +104,13 @@ def make_drill(rng: Random, length: int, encode: Encode, filler: Filler) -> str:
     """Needles all over the text, the more the longer it is, and a question about each, in any order."""
     hay = Hay(filler(rng))
     drawn = draw_unseen(
-        rng, hay, lambda rng: [*draw_keys(rng, MOST_DRILLED), *draw_codes(rng, MOST_DRILLED)], words=length
+        rng, hay, lambda rng: [*draw_keys(rng, MAX_DRILLED), *draw_codes(rng, MAX_DRILLED)], words=length
     )
-    pairs = zip(drawn[:MOST_DRILLED], drawn[MOST_DRILLED:], strict=True)
+    pairs = zip(drawn[:MAX_DRILLED], drawn[MAX_DRILLED:], strict=True)
     facts = [f"The access code of {key} is {code}." for key, code in pairs]
     asked = [f"What is the access code of {fact.split()[4]}?\n{fact}" for fact in facts]
     each = len(encode("\n\n".join((*facts, *asked)))) / len(facts)
-    count = max(1, min(MOST_DRILLED, int(NEEDLES_SHARE * length / each)))
+    count = max(1, min(MAX_DRILLED, int(NEEDLES_SHARE * length / each)))
     needles: list[Needle] = [(rng.random(), fact) for fact in facts[:count]]
     questions = rng.sample(asked[:count], count)
 
@@ -120,5 +120,5 @@ def make_drill(rng: Random, length: int, encode: Encode, filler: Filler) -> str:
     return fit(write, encode, length, what=DRILL, each=WORD_TOKENS).text
 
 
-def draw_length(rng: Random, fewest: int, most: int) -> int:
-    return min(most, round(math.exp(rng.uniform(math.log(fewest), math.log(most)))))
+def draw_length(rng: Random, shortest: int, longest: int) -> int:
+    return min(longest, round(math.exp(rng.uniform(math.log(shortest), math.log(longest)))))

@@ -18,8 +18,8 @@ Write = Callable[[int, str], str]  # the prompt with so many units, and this pad
 
 PADS = (" .", " a", ".", " x", "a")  # most tokenizers have a token for the first
 SMALL_GAP = 6  # tokens that padding may fill although another unit would fit
-MOST_STEPS_BACK = 8  # units given up when no padding has the right number of tokens
-MOST_KNOWN = 200_000  # words whose tokens are remembered
+MAX_STEPS_BACK = 8  # units given up when no padding has the right number of tokens
+MAX_KNOWN = 200_000  # words whose tokens are remembered
 WORDS = re.compile(r" ?\S+|\s")
 REACH = 48  # characters on either side within which a tokenizer's cuts may change
 
@@ -43,7 +43,7 @@ class WordCounts:
 
     def _count(self, word: str) -> int:
         if word not in self._known:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             self._known[word] = len(self._encode(word))
         return self._known[word]
@@ -65,9 +65,9 @@ def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) ->
         raise TooShort(
             f"{what} needs at least {len(shortest.ids)} tokens with this tokenizer, and {length} were asked for"
         )
-    found = most_that_fits(write, encode, length, shortest, each)
-    for units in range(found.units, max(-1, found.units - MOST_STEPS_BACK), -1):
-        gap = length - len(found.ids if units == found.units else encode(write(units, "")))
+    longest = most_that_fits(write, encode, length, shortest, each)
+    for units in range(longest.units, max(-1, longest.units - MAX_STEPS_BACK), -1):
+        gap = length - len(longest.ids if units == longest.units else encode(write(units, "")))
         padding = find_padding(partial(write, units), encode, gap)
         if padding is not None:
             text = write(units, padding)

@@ -70,10 +70,10 @@ def nearest(ends: Sequence[int], place: float) -> int:
 def draw_unseen(rng: Random, hay: Hay, draw: Draw, *, words: int) -> list[str]:
     """What `draw` gives, again where some of it occurs in the first `words` words of filler by chance."""
     hay.words(words)
-    text, found = hay.text(), draw(rng)
-    while any(string in text for string in found):
-        found = draw(rng)
-    return found
+    text, drawn = hay.text(), draw(rng)
+    while any(string in text for string in drawn):
+        drawn = draw(rng)
+    return drawn
 
 
 # Needle in a haystack.

@@ -10,20 +10,20 @@ from random import Random
 
 from foresail.data.long_context.fit import Encode, FittedText, fit
 from foresail.data.long_context.item import Item, join
-from foresail.data.long_context.words import MOST_KEYS, draw_codes, draw_keys, draw_letters
+from foresail.data.long_context.words import MAX_KEYS, draw_codes, draw_keys, draw_letters
 
 # Line retrieval.
 
 
 def line_retrieval(rng: Random, length: int, depth: float, encode: Encode) -> Item:
     """Lines with a label and a number each; asked for is the number of one, at `depth`."""
-    most = min(MOST_KEYS, max(8, length // 4))  # no line is as short as four tokens
-    keys, codes = draw_keys(rng, most), draw_codes(rng, most)
+    num_keys = min(MAX_KEYS, max(8, length // 4))  # no line is as short as four tokens
+    keys, codes = draw_keys(rng, num_keys), draw_codes(rng, num_keys)
     intro = "This is a register. Every line has a label and a number.\n"
     question = f"\nWhat is the number of line {keys[0]}?\nThe number of line {keys[0]} is"
 
     def write(others: int, padding: str) -> str:
-        check_supply("line_retrieval", others + 1, most)
+        check_supply("line_retrieval", others + 1, num_keys)
         lines = [f"line {key}: {code}\n" for key, code in zip(keys, codes, strict=True)][: others + 1]
         place = round(depth * others)
         return intro + "".join([*lines[1 : place + 1], lines[0], *lines[place + 1 :]]) + padding + question
@@ -43,8 +43,10 @@ def common_words(rng: Random, length: int, encode: Encode) -> Item:
 
     A short text has fewer of both, see `word_counts`.
     """
-    most = max(16, length // 4)  # entries: none is as short as four tokens
-    supply = min(MOST_KEYS, NUM_COMMON + max(min(most, SHORT_LIST) // 2, most // OTHER_TIMES) + 1)
+    num_entries = max(16, length // 4)  # entries: none is as short as four tokens
+    supply = min(
+        MAX_KEYS, NUM_COMMON + max(min(num_entries, SHORT_LIST) // 2, num_entries // OTHER_TIMES) + 1
+    )
     words, shuffling, fewest = draw_keys(rng, supply), rng.random(), 8
 
     def entries(count: int) -> list[str]:
@@ -124,6 +126,8 @@ def finish(task: str, fitted: FittedText, answers: tuple[str, ...], depth: float
     )
 
 
-def check_supply(task: str, wanted: int, there: int) -> None:
-    if wanted > there:
-        raise ValueError(f"{task} wants {wanted} different labels and has {there}; ask for a shorter text")
+def check_supply(task: str, needed: int, available: int) -> None:
+    if needed > available:
+        raise ValueError(
+            f"{task} wants {needed} different labels and has {available}; ask for a shorter text"
+        )

@@ -24,7 +24,7 @@ NOUNS = """
     mountain needle oak olive orchard otter paddle palace parrot pebble pepper pigeon pillow pine planet
     prairie pyramid quarry rabbit raven river
 """.split()
-MOST_KEYS = len(ADJECTIVES) * len(NOUNS)
+MAX_KEYS = len(ADJECTIVES) * len(NOUNS)
 CODE_DIGITS = 7
 
 
@@ -32,7 +32,7 @@ def draw_keys(rng: Random, count: int) -> list[str]:
     """draw_keys(rng, 2) -> ["amber-river", "late-heron"], all different."""
     return [
         f"{ADJECTIVES[number // len(NOUNS)]}-{NOUNS[number % len(NOUNS)]}"
-        for number in rng.sample(range(MOST_KEYS), count)
+        for number in rng.sample(range(MAX_KEYS), count)
     ]
 
 
@@ -43,7 +43,7 @@ def draw_codes(rng: Random, count: int, *, digits: int = CODE_DIGITS) -> list[st
 
 def draw_letters(rng: Random, count: int, *, length: int, alphabet: str) -> list[str]:
     """draw_letters(rng, 2, length=5, alphabet="ABC…") -> ["QKTRE", "MZXAV"], all different."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found["".join(rng.choices(alphabet, k=length))] = None
-    return list(found)
+    words: dict[str, None] = {}
+    while len(words) < count:
+        words["".join(rng.choices(alphabet, k=length))] = None
+    return list(words)

@@ -83,18 +83,18 @@ def split_of(expression: str) -> str:
 
 
 def check_count(count: int, steps: tuple[int, int], split: str) -> None:
-    fewest, most = steps
+    smallest, largest = steps
     if split not in SPLITS:
         raise ValueError(f"arithmetic: unknown split {split!r}; use one of {', '.join(SPLITS)}")
-    if not 1 <= fewest <= most:
-        raise ValueError(f"arithmetic: steps {fewest}-{most} is not a range from 1 up; try 3-5")
+    if not 1 <= smallest <= largest:
+        raise ValueError(f"arithmetic: steps {smallest}-{largest} is not a range from 1 up; try 3-5")
     if count < 1:
         raise ValueError(f"arithmetic: count {count} makes no problems; try 2000")
     # Lengths are picked evenly, so the shortest ones run out first; with half of them left, picking stays quick.
-    most_there = len(FIRST) * len(OPERATIONS) ** fewest // TEST_SHARE // 2 * (most - fewest + 1)
-    most_there *= 1 if split == "test" else TEST_SHARE - 1
-    if count > most_there:
+    largest_count = len(FIRST) * len(OPERATIONS) ** smallest // TEST_SHARE // 2 * (largest - smallest + 1)
+    largest_count *= 1 if split == "test" else TEST_SHARE - 1
+    if count > largest_count:
         raise ValueError(
-            f"arithmetic: the {split} split has no {count} different problems of {fewest}-{most} steps; "
-            f"ask for at most {most_there}, or for more steps"
+            f"arithmetic: the {split} split has no {count} different problems of {smallest}-{largest} steps; "
+            f"ask for at most {largest_count}, or for more steps"
         )

@@ -145,8 +145,8 @@ def to_int(source: str, name: str, text: str) -> int:
 
 def to_range(source: str, name: str, text: str) -> tuple[int, int]:
     """to_range("arithmetic", "steps", "3-5") -> (3, 5); "4" -> (4, 4)."""
-    fewest, _, most = text.partition("-")
-    return to_int(source, name, fewest), to_int(source, name, most or fewest)
+    first, _, last = text.partition("-")
+    return to_int(source, name, first), to_int(source, name, last or first)
 
 
 def to_share(source: str, name: str, text: str) -> float:

@@ -76,9 +76,9 @@ def make_problems(
     """`count` different problems; equal seeds give equal ones. `depth`: searches of a detour."""
     if split not in HOPS:
         raise ValueError(f"multi-hop: unknown split {split!r}; use one of {', '.join(HOPS)}")
-    fewest, most = hops or HOPS[split]
-    if not 1 <= fewest <= most <= MAX_HOPS:
-        raise ValueError(f"multi-hop: hops {fewest}-{most} is not a range within 1-{MAX_HOPS}; try 2-3")
+    smallest, largest = hops or HOPS[split]
+    if not 1 <= smallest <= largest <= MAX_HOPS:
+        raise ValueError(f"multi-hop: hops {smallest}-{largest} is not a range within 1-{MAX_HOPS}; try 2-3")
     if not 0 <= detours <= MAX_DETOURS:
         raise ValueError(f"multi-hop: detours {detours} is not between 0 and {MAX_DETOURS}; try 3")
     if not 1 <= depth <= MAX_DEPTH:
@@ -89,7 +89,7 @@ def make_problems(
     for index in range(count):
         extra = {"world": f"{split}:{seed}:{index}", "split": split}
         rng = random.Random(f"multi-hop question {extra['world']}")
-        problems.append(make_problem(rng, extra, rng.randint(fewest, most), detours, depth))
+        problems.append(make_problem(rng, extra, rng.randint(smallest, largest), detours, depth))
     return problems
 
 
@@ -122,11 +122,11 @@ def pick_question(rng: random.Random, world: FactWorld, hops: int, detours: int,
 
 def follow(world: FactWorld, person: Person, relations: Sequence[Relation]) -> list[Person]:
     """The truth about each step: [the first lender, that one's second landlord, …]."""
-    found = []
+    people = []
     for relation in relations:
         person = world.fact(person, relation).truth
-        found.append(person)
-    return found
+        people.append(person)
+    return people
 
 
 def is_fair(world: FactWorld, question: Question, values: Sequence[Person]) -> bool:
@@ -152,7 +152,11 @@ def keys_of(world: FactWorld, aside: Aside) -> list[Key]:
 
 
 def mentions(world: FactWorld, key: Key, persons: Sequence[Person]) -> bool:
-    return any(person in (found.person, found.value) for found in world.documents(*key) for person in persons)
+    return any(
+        person in (document.person, document.value)
+        for document in world.documents(*key)
+        for person in persons
+    )
 
 
 def to_problem(extra: dict[str, str], question: Question, values: Sequence[Person]) -> Problem:
@@ -187,8 +191,8 @@ def advances(problem: Problem, queries: Sequence[str]) -> list[bool]:
     """
     both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
     open_keys = {key for key, matters in both if matters}
-    found = []
+    advancing = []
     for query in (" ".join(query.split()) for query in queries):
-        found.append(query in open_keys)
+        advancing.append(query in open_keys)
         open_keys.discard(query)
-    return found
+    return advancing

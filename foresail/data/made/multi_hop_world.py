@@ -86,24 +86,26 @@ class FactWorld:
         """What a search finds, in an order that tells nothing."""
         rng = random.Random(f"multi-hop documents {self.name} {person} {relation}")
         fact = self.fact(person, relation)
-        found = [Document(source=rng.choice(RELIABLE), person=person, relation=relation, value=fact.truth)]
+        documents = [
+            Document(source=rng.choice(RELIABLE), person=person, relation=relation, value=fact.truth)
+        ]
         if fact.lie is not None:
-            found += [
+            documents += [
                 Document(source=liar, person=person, relation=relation, value=fact.lie) for liar in fact.liars
             ]
         if rng.random() < BESIDE_SHARE:
             beside = self.pick_beside(rng, person, relation)
             truth = self.fact(*beside).truth
-            found.append(
+            documents.append(
                 Document(source=rng.choice(RELIABLE), person=beside[0], relation=beside[1], value=truth)
             )
-        rng.shuffle(found)
-        return found
+        rng.shuffle(documents)
+        return documents
 
     def search(self, query: str) -> str:
         """The documents of a key like "Ana Adler Arden first lender", one a line."""
         key = self.read_key(query)
-        return NOTHING if key is None else "\n".join(found.tell(key) for found in self.documents(*key))
+        return NOTHING if key is None else "\n".join(document.tell(key) for document in self.documents(*key))
 
     def read_key(self, query: str) -> tuple[Person, Relation] | None:
         words = query.split()
@@ -121,7 +123,7 @@ class FactWorld:
 
     def relations(self, level: Level | None = None) -> list[Relation]:
         levels = LEVELS if level is None else (level,)
-        return [found for each in levels for found in relations(each, held_out=self.held_out_relations)]
+        return [relation for each in levels for relation in relations(each, held_out=self.held_out_relations)]
 
     def pick_person(self, rng: random.Random, families: Sequence[str], towns: Sequence[str]) -> Person:
         family, town = rng.choice(families), rng.choice(towns)
@@ -135,8 +137,8 @@ class FactWorld:
         if level == "local":
             families = without(FAMILIES, {other.family for other in others})
             return self.pick_person(rng, families, [person.town])
-        given = people(person.family, person.town, held_out=self.held_out_people)
-        return person._replace(given=rng.choice(without(given, {other.given for other in others})))
+        names = people(person.family, person.town, held_out=self.held_out_people)
+        return person._replace(given=rng.choice(without(names, {other.given for other in others})))
 
     def pick_beside(self, rng: random.Random, person: Person, relation: Relation) -> tuple[Person, Relation]:
         if rng.random() < 0.5:

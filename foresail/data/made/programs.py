@@ -123,10 +123,10 @@ def find_tests(task: Task) -> CodeTask | None:
     rng = random.Random(f"tests of {task.code}")
     inputs = pick_inputs(rng, task.domain)
     solve, others = compile_task(task), [compile_task(other) for other in task.incomplete()]
-    expected = [solve(given) for given in inputs]
+    expected = [solve(arguments) for arguments in inputs]
     # one row an incomplete program: which inputs it gets right
     table = [
-        [same(other(given), wanted) for given, wanted in zip(inputs, expected, strict=True)]
+        [same(other(arguments), answer) for arguments, answer in zip(inputs, expected, strict=True)]
         for other in others
     ]
     if any(all(row) for row in table):
@@ -151,8 +151,8 @@ def pick_inputs(rng: random.Random, domain: Domain) -> list[Any]:
     return [" ".join(rng.choices(VOCABULARY, k=size)) for size in sizes]
 
 
-def same(found: Any, expected: Any) -> bool:
-    return type(found) is type(expected) and found == expected
+def same(output: Any, expected: Any) -> bool:
+    return type(output) is type(expected) and output == expected
 
 
 def compile_task(task: Task) -> Callable[[Any], Any]:

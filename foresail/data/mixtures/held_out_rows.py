@@ -18,12 +18,12 @@ def choose_held_out(sequences: Sequence[TrainSequence], amount: float, source: s
         last = sorted(places)[int(amount) - 1]
     else:
         last = 1.0
-    kept = frozenset(number for number, place in enumerate(places) if place <= last)
-    if len(kept) == len(sequences):
+    held_out = frozenset(number for number, place in enumerate(places) if place <= last)
+    if len(held_out) == len(sequences):
         raise ValueError(
             f"{source}: held_out keeps all {len(sequences)} conversations from training; lower it, or bring more"
         )
-    return kept
+    return held_out
 
 
 def place_of(sequence: TrainSequence) -> float:

@@ -9,24 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic
 
-from foresail.data.length_limit import Entry, LengthLimit
+from foresail.data.length_limit import LengthLimit
+from foresail.data.mix import Mixture, count, mix
 from foresail.data.mixtures.held_out_rows import choose_held_out
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.prompts import PromptedProblem, check_ids
 from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.sources import Chatlog, Conversations
 from foresail.records import TrainSequence
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixture(Generic[Entry]):
-    """What there is to draw from, the source of each, and by source how many were too long."""
-
-    entries: list[Entry]
-    datasets: list[str]
-    dropped: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +28,7 @@ class ChatMixture(Mixture[TrainSequence]):
     conversations without any loss.
     """
 
-    rows: list[int]
+    rows: list[int] = field(default_factory=list)
     held_out: dict[str, list[TrainSequence]] = field(default_factory=dict)
     split: dict[str, int] = field(default_factory=dict)
     lost_turns: dict[str, int] = field(default_factory=dict)
@@ -51,19 +42,17 @@ def mix_problems(sources: Sequence[Problems], reader: Reader, max_tokens: int) -
 
 
 def mix_conversations(sources: Sequence[Chatlog], reader: Reader, max_length: int) -> ChatMixture:
-    found = ChatMixture(entries=[], datasets=[], rows=[])
+    mixture = ChatMixture()
     for source in sources:
         sequences, rows = reader.conversations(source), reader.rows(source)
         amount = source.held_out if isinstance(source, Conversations) else 0
-        kept_away = choose_held_out(sequences, amount, source.source) if amount else frozenset[int]()
-        for row, entry in fit_rows(source, sequences, reader, max_length, found):
-            if row in kept_away:
-                found.held_out.setdefault(source.label, []).append(entry)
-            else:
-                found.entries.append(entry)
-                found.datasets.append(source.label)
-                found.rows.append(rows[row])
-    return found
+        held_out = choose_held_out(sequences, amount, source.source) if amount else frozenset[int]()
+        fitting = fit_rows(source, sequences, reader, max_length, mixture)
+        if apart := [entry for row, entry in fitting if row in held_out]:
+            mixture.held_out.setdefault(source.label, []).extend(apart)
+        mixture.add(source.label, [entry for row, entry in fitting if row not in held_out])
+        mixture.rows.extend(rows[row] for row, _ in fitting if row not in held_out)
+    return mixture
 
 
 def fit_rows(
@@ -71,9 +60,9 @@ def fit_rows(
     sequences: Sequence[TrainSequence],
     reader: Reader,
     max_length: int,
-    found: ChatMixture,
+    mixture: ChatMixture,
 ) -> list[tuple[int, TrainSequence]]:
-    """Those with a loss that fit, or the parts that do; what is left out is counted in `found`."""
+    """Those with a loss that fit, or the parts that do; what is left out is counted in `mixture`."""
     limit, label = conversation_limit(max_length), source.label
     too_long = [row for row, entry in enumerate(sequences) if not limit.fits(entry)]
     if too_long and source.too_long == "split":
@@ -84,23 +73,18 @@ def fit_rows(
             for part in (parts[row].parts if row in parts else (entry,))
         ]
         whole_lost = sum(not split.parts for split in parts.values())
-        count(found.split, label, len(parts) - whole_lost)
-        count(found.dropped, label, whole_lost)
-        count(found.lost_turns, label, sum(split.lost for split in parts.values() if split.parts))
+        count(mixture.split, label, len(parts) - whole_lost)
+        count(mixture.dropped, label, whole_lost)
+        count(mixture.lost_turns, label, sum(split.lost for split in parts.values() if split.parts))
         if not rows:
             limit.keep(sequences, "error", source.source)
     else:
         fitting = limit.keep(sequences, "drop" if source.too_long == "drop" else "error", source.source)
         rows = [(row, entry) for row, entry in enumerate(sequences) if limit.fits(entry)]
-        count(found.dropped, label, len(sequences) - len(fitting))
+        count(mixture.dropped, label, len(sequences) - len(fitting))
     learnt = [(row, entry) for row, entry in rows if any(entry.loss_mask)]
-    count(found.without_loss, label, len(rows) - len(learnt))
+    count(mixture.without_loss, label, len(rows) - len(learnt))
     return learnt
-
-
-def count(counts: dict[str, int], label: str, number: int) -> None:
-    if number:
-        counts[label] = counts.get(label, 0) + number
 
 
 def prompt_limit(tokens: int) -> LengthLimit:
@@ -111,26 +95,11 @@ def conversation_limit(tokens: int) -> LengthLimit:
     return LengthLimit(unit="conversations", key="max_length", tokens=tokens)
 
 
-def mix(
-    sources: Sequence[Problems], encoded: Sequence[Sequence[Entry]], limit: LengthLimit
-) -> Mixture[Entry]:
-    entries: list[Entry] = []
-    datasets: list[str] = []
-    dropped: dict[str, int] = {}
-    for source, of_source in zip(sources, encoded, strict=True):
-        fitting = limit.keep(of_source, source.too_long, source.source)
-        entries += fitting
-        datasets += [source.label] * len(fitting)
-        if len(fitting) < len(of_source):
-            dropped[source.label] = len(of_source) - len(fitting)
-    return Mixture(entries=entries, datasets=datasets, dropped=dropped)
-
-
 def tell_apart(sources: Sequence[Sequence[PromptedProblem]]) -> list[list[PromptedProblem]]:
     """Ids that occur in two sources get their source's name before them: "7" -> "gsm8k:7". All others stay."""
-    found = Counter(identity for entries in sources for identity in {entry.problem.id for entry in entries})
+    sources_of = Counter(id for entries in sources for id in {entry.problem.id for entry in entries})
     return [
-        [name_source(entry) if found[entry.problem.id] > 1 else entry for entry in entries]
+        [name_source(entry) if sources_of[entry.problem.id] > 1 else entry for entry in entries]
         for entries in sources
     ]
 

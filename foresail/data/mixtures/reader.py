@@ -72,12 +72,12 @@ class Reader:
         """However long they are; stages may share a source."""
         key = reading_of(source)
         if key not in self.read_conversations:
-            found = load_source(source)
-            chats = in_turns(found.kept, source, self.tokenizer)
+            windowed = load_source(source)
+            chats = in_turns(windowed.kept, source, self.tokenizer)
             self.read_conversations[key] = encode_chats(chats, source, self.tokenizer)
             self.read_rows[key] = [chat.row for chat in chats]
             if source.pass_window is not None:
-                self.notes[source.label] = f"{source.label}: {found.describe(source.pass_window)}"
+                self.notes[source.label] = f"{source.label}: {windowed.describe(source.pass_window)}"
         return self.read_conversations[key]
 
     def rows(self, source: Chatlog) -> list[int]:

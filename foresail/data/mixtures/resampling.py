@@ -14,9 +14,11 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from foresail.data.files import excerpt
 from foresail.data.made.generators import names_generator
-from foresail.data.mixtures.mixture import ChatMixture, count
-from foresail.data.rows import excerpt, read_rows
+from foresail.data.mix import count
+from foresail.data.mixtures.mixture import ChatMixture
+from foresail.data.rows import read_rows
 from foresail.recipe.stages.sft_stage import Resample
 from foresail.recipe.tables.sources import Conversations
 
@@ -47,7 +49,7 @@ def column_values(chats: ChatMixture, sources: Sequence[Conversations], column: 
 def read_column(source: Conversations, column: str) -> list[float]:
     if names_generator(source.source):
         raise ValueError(f'{source.source} makes rows without a column {column}; set resample.best = "loss"')
-    found = []
+    values = []
     for row in islice(read_rows(Path(source.source)), source.limit):
         value = row.columns.get(column)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -55,8 +57,8 @@ def read_column(source: Conversations, column: str) -> list[float]:
                 f'{row.place}: resample.best = "{column}" needs a number there, found {excerpt(value)}; fill it '
                 'in, or set resample.best = "loss"'
             )
-        found.append(float(value))
-    return found
+        values.append(float(value))
+    return values
 
 
 def add_best(

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from foresail.data.preferences.mixture import EncodedPreferences
+from foresail.data.preferences.loading import LoadedEntries
+from foresail.data.preferences.mixture import EncodedPreferences, Entry
 from foresail.data.preferences.pairs import load_pairs
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import Message, PreferencePair, TrainPair, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
+T = TypeVar("T")
+
 
 def encode_pairs(source: HeldOutPreferences, tokenizer: Tokenizer) -> EncodedPreferences[TrainPair]:
-    loaded = load_pairs(source.source, source.limit)
+    return encode_entries(
+        load_pairs(source.source, source.limit), lambda pair, place: encode_pair(pair, tokenizer, name=place)
+    )
+
+
+def encode_entries(loaded: LoadedEntries[T], encode: Callable[[T, str], Entry]) -> EncodedPreferences[Entry]:
+    """`encode` gets an entry and its place."""
     entries = []
-    for place, pair in zip(loaded.places, loaded.pairs, strict=True):
+    for place, entry in zip(loaded.places, loaded.entries, strict=True):
         try:
-            entries.append(encode_pair(pair, tokenizer, name=place))
+            entries.append(encode(entry, place))
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
     return EncodedPreferences(entries=entries, unusable=loaded.unusable)

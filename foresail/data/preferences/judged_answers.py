@@ -12,18 +12,18 @@ are left out and counted.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from foresail.data.chats.conversations import FORMS, to_conversation, to_turns, with_system
 from foresail.data.chats.tool_calls import read_tools
-from foresail.data.preferences.encode import encode_answer
+from foresail.data.files import excerpt
+from foresail.data.preferences.encode import encode_answer, encode_entries
+from foresail.data.preferences.loading import LoadedEntries, load_entries
 from foresail.data.preferences.mixture import EncodedPreferences
 from foresail.data.preferences.pairs import to_pair, why_no_answer
-from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.rows import Row, name_columns
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import JudgedAnswer, Message, TrainAnswer
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -33,43 +33,17 @@ PAIR = ("chosen", "rejected")
 Messages = tuple[Message, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadedAnswers:
-    """The answers of a file with the place of each, and how many teach nothing, by the reason."""
-
-    answers: list[JudgedAnswer]
-    places: list[str]
-    unusable: Mapping[str, int] = field(default_factory=dict)
-
-
-def load_judged(source: str | Path, limit: int | None = None) -> LoadedAnswers:
+def load_judged(source: str | Path, limit: int | None = None) -> LoadedEntries[JudgedAnswer]:
     """A row {"prompt": "2+2", "completion": "4", "label": true} -> a user's message and a desirable answer."""
-    answers: list[JudgedAnswer] = []
-    places: list[str] = []
-    unusable: Counter[str] = Counter()
-    for row in islice(read_rows(Path(source)), limit):
-        for judged in to_judged(row):
-            if (reason := why_no_answer(judged.answer)) is not None:
-                unusable[reason] += 1
-            else:
-                answers.append(judged)
-                places.append(row.place)
-    if not answers:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.items())
-        raise ValueError(f"{source} has no answer to learn from: {reasons}")
-    return LoadedAnswers(answers=answers, places=places, unusable=unusable)
+    return load_entries(source, limit, to_judged, lambda judged: why_no_answer(judged.answer), "answer")
 
 
 def encode_judged(source: HeldOutPreferences, tokenizer: Tokenizer) -> EncodedPreferences[TrainAnswer]:
-    loaded = load_judged(source.source, source.limit)
-    entries = []
-    for place, judged in zip(loaded.places, loaded.answers, strict=True):
-        try:
-            sequence = encode_answer(judged.prompt, judged.answer, tokenizer, place, tools=judged.tools)
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
-        entries.append(TrainAnswer(name=place, answer=sequence, desirable=judged.desirable))
-    return EncodedPreferences(entries=entries, unusable=loaded.unusable)
+    def encode(judged: JudgedAnswer, place: str) -> TrainAnswer:
+        sequence = encode_answer(judged.prompt, judged.answer, tokenizer, place, tools=judged.tools)
+        return TrainAnswer(name=place, answer=sequence, desirable=judged.desirable)
+
+    return encode_entries(load_judged(source.source, source.limit), encode)
 
 
 def to_judged(row: Row) -> list[JudgedAnswer]:
@@ -120,5 +94,5 @@ def to_answer(row: Row) -> Messages:
 
 
 def without_flags(messages: Sequence[Message]) -> Messages:
-    """What a row says of single messages' losses does not concern an answer that was judged as a whole."""
+    """Without the row's own loss flags: the answer was judged as a whole."""
     return tuple(replace(message, train=None) for message in messages)

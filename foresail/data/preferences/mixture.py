@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from foresail.data.length_limit import LengthLimit
+from foresail.data.mix import Mixture, mix
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import TrainAnswer, TrainPair
 
@@ -22,12 +23,9 @@ class EncodedPreferences(Generic[Entry]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreferenceMixture(Generic[Entry]):
-    """What there is to draw from, the source of each, and by source how many were too long or taught nothing."""
+class PreferenceMixture(Mixture[Entry]):
+    """`unusable`: by source, how many rows teach nothing, by the reason."""
 
-    entries: list[Entry]
-    datasets: list[str]
-    dropped: dict[str, int] = field(default_factory=dict)
     unusable: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -36,21 +34,13 @@ def mix_preferences(
     read: Callable[[HeldOutPreferences], EncodedPreferences[Entry]],
     limit: LengthLimit,
 ) -> PreferenceMixture[Entry]:
-    """`read` is a reader's. What is too long is an error, or dropped and counted, as each source says."""
-    entries: list[Entry] = []
-    datasets: list[str] = []
-    dropped: dict[str, int] = {}
-    unusable: dict[str, Mapping[str, int]] = {}
-    for source in sources:
-        encoded = read(source)
-        fitting = limit.keep(encoded.entries, source.too_long, source.source)
-        entries += fitting
-        datasets += [source.label] * len(fitting)
-        if len(fitting) < len(encoded.entries):
-            dropped[source.label] = len(encoded.entries) - len(fitting)
-        if encoded.unusable:
-            unusable[source.label] = encoded.unusable
-    return PreferenceMixture(entries=entries, datasets=datasets, dropped=dropped, unusable=unusable)
+    """`read` is a reader's."""
+    encoded = [*map(read, sources)]
+    mixture = mix(sources, [each.entries for each in encoded], limit)
+    unusable = {
+        source.label: each.unusable for source, each in zip(sources, encoded, strict=True) if each.unusable
+    }
+    return PreferenceMixture(**vars(mixture), unusable=unusable)
 
 
 def pair_limit(tokens: int) -> LengthLimit:

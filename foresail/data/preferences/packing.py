@@ -112,7 +112,7 @@ def pack_answers(
         where = roots if both else first
         segments_PK.append([*range(where, where + each)])
         roots, first = (roots + each, first) if both else (roots, first + each)
-    # of a single answer the reference may have told of another one as well
+    # the reference may have logprobs of a second answer too
     labels = [one.desirable for one in own if isinstance(one, TrainAnswer)]
     refs = [None if one.ref_logprobs is None else one.ref_logprobs[:each] for one in own]
     packed = PackedAnswers(

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from foresail.data.chats.conversations import alpaca_prompt, to_role, to_turns, with_system
 from foresail.data.chats.messages import to_messages
 from foresail.data.chats.tool_calls import read_tools
-from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.files import excerpt
+from foresail.data.preferences.loading import LoadedEntries, load_entries
+from foresail.data.rows import Row, choose_form
 from foresail.records import Message, PreferencePair, Role
 
 Messages = tuple[Message, ...]
@@ -38,31 +38,9 @@ OTHER_PROMPTS = ("input", "query", "problem")  # columns that hold a prompt in m
 SPEAKERS: dict[str, Role] = {"Human": "user", "Assistant": "assistant"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadedPairs:
-    """The pairs of a file with the place of each, and how many rows teach nothing, by the reason."""
-
-    pairs: list[PreferencePair]
-    places: list[str]
-    unusable: Mapping[str, int] = field(default_factory=dict)
-
-
-def load_pairs(source: str | Path, limit: int | None = None) -> LoadedPairs:
+def load_pairs(source: str | Path, limit: int | None = None) -> LoadedEntries[PreferencePair]:
     """A row {"prompt": "2+2", "chosen": "4", "rejected": "5"} -> a user's message and two of the assistant."""
-    pairs: list[PreferencePair] = []
-    places: list[str] = []
-    unusable: Counter[str] = Counter()
-    for row in islice(read_rows(Path(source)), limit):
-        pair = to_pair(row)
-        if (reason := why_unusable(pair)) is not None:
-            unusable[reason] += 1
-        else:
-            pairs.append(pair)
-            places.append(row.place)
-    if not pairs:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.items())
-        raise ValueError(f"{source} has no pair to learn from: {reasons}")
-    return LoadedPairs(pairs=pairs, places=places, unusable=unusable)
+    return load_entries(source, limit, lambda row: [to_pair(row)], why_unusable, "pair")
 
 
 def why_unusable(pair: PreferencePair) -> str | None:
@@ -82,15 +60,7 @@ def why_no_answer(answer: Messages) -> str | None:
 
 
 def to_pair(row: Row) -> PreferencePair:
-    form = next((form for form in FORMS if all(row.columns.get(name) is not None for name in form)), None)
-    if form is None:
-        forms = [" and ".join(form) for form in FORMS]
-        names = tuple(name for form in FORMS for name in form)
-        raise ValueError(
-            f"{row.place}: no preference pair; needs {', '.join(forms[:-1])}, or {forms[-1]}; "
-            + name_columns(row.columns, names)
-        )
-    prompt, chosen, rejected = FORMS[form](row)
+    prompt, chosen, rejected = FORMS[choose_form(row, FORMS, "preference pair")](row)
     if not prompt:
         raise ValueError(
             f"{row.place}: chosen and rejected do not begin alike, so there is no prompt; add a column prompt"

@@ -18,8 +18,8 @@ def tell(prompt: Sequence[Message], text: str) -> list[Message]:
     """The prompt with the text behind what the user says last."""
     users = [number for number, message in enumerate(prompt) if message.role == "user"]
     place = users[-1] if users else len(prompt) - 1
-    told = replace(prompt[place], content=prompt[place].content + text)
-    return [*prompt[:place], told, *prompt[place + 1 :]]
+    hinted = replace(prompt[place], content=prompt[place].content + text)
+    return [*prompt[:place], hinted, *prompt[place + 1 :]]
 
 
 def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:

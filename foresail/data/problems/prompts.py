@@ -28,8 +28,8 @@ def encode_problems(
     """All problems, or an error: a prompt that is too long is never cut, and ids must tell problems apart."""
     encoded = add_ids(problems, tokenizer)
     limit = LengthLimit(unit="prompts", key="the model's context of", tokens=max_tokens)
-    if (told := limit.describe(encoded)) is not None:
-        raise ValueError(f"{told}; leave them out, or use a model with a longer context")
+    if (too_long := limit.describe(encoded)) is not None:
+        raise ValueError(f"{too_long}; leave them out, or use a model with a longer context")
     check_ids(encoded)
     return encoded
 

@@ -34,8 +34,8 @@ def accepted_answers(problem: Problem) -> tuple[str, ...]:
     reward_model = problem.extra.get("reward_model")
     columns.append(reward_model.get("ground_truth") if isinstance(reward_model, dict) else None)
     own = [] if any(is_made_of(problem.answer, column) for column in columns) else [problem.answer]
-    found = (text for texts in (own, *map(texts_in, columns)) for text in texts)
-    return tuple(dict.fromkeys(text for text in found if text.strip()))
+    all_texts = (text for texts in (own, *map(texts_in, columns)) for text in texts)
+    return tuple(dict.fromkeys(text for text in all_texts if text.strip()))
 
 
 def is_made_of(answer: str, column: Any) -> bool:

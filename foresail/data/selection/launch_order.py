@@ -26,9 +26,9 @@ WHOLE = "all"  # the stratum of a stage without a mix, of data without weights
 class LaunchOrder:
     """One step's problems by launch number, each at most once: a second time would repeat the same noise.
 
-    There are as many launches as problems: `len(launch_order)` bounds a step's cap. Where the pool has nothing
-    left, the data goes on, and the other way round; the same between sources and levels; and where the window has
-    nothing left, what it passed over is picked.
+    There are as many launches as problems: `len(launch_order)` bounds a step's cap. If the pool is
+    empty, the problem comes from the data, and the other way round; so it is between sources and levels. If the
+    window leaves no problem, one outside of it is taken.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LaunchOrder:
         return self._count
 
     def pick(self, launch: int) -> int:
-        """The index of the problem that this launch takes, in whatever order launches are asked for."""
+        """The index of the problem that this launch takes; launches may be asked for in any order."""
         assert launch < self._count, f"launch {launch} of {self._count} problems would repeat one"
         while len(self._picked) <= launch:
             self._picked.append(self._pick_next())
@@ -103,5 +103,5 @@ def choose(weights: Sequence[float], choice: float) -> int:
 
 
 def two_uniforms(seed: int, step: int, launch: int) -> tuple[float, float]:
-    """Two independent numbers in [0, 1) that belong to a launch for ever."""
+    """Two independent numbers in [0, 1), a function of the launch alone."""
     return uniforms("easy", seed, step, launch)

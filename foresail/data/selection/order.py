@@ -1,7 +1,7 @@
 """The order in which problems are seen, as a pure function: a run's data position is one integer.
 
 Every pass over the data is a fresh permutation. Resuming needs no generator state, only the position: random
-numbers, too, belong to a place for ever.
+numbers, too, are a function of it.
 """
 
 from __future__ import annotations

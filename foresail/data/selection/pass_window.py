@@ -1,8 +1,8 @@
-"""Problems that teach at present: those whose recent pass rate lies in a window, and those nobody knows yet.
+"""Problems worth sampling now: those whose recent pass rate lies in a window, and those not yet measured.
 
-A problem that is always or never solved costs a group and gives no gradient. Dynamic sampling finds that out
-after sampling it; the window passes over it before. What is outside is picked again with a small chance in every
-pass over the data, so that a problem which the policy has grown into, or forgotten, comes back.
+A problem that is always or never solved costs a group and gives no gradient. Dynamic sampling drops it after
+sampling; the window skips it before. In every pass over the data a problem outside is picked again with a small
+probability, since the policy may have learned or forgotten it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class PassWindow:
 
     low: float
     high: float
-    visits: int  # as many are kept
-    chance: float  # to return, in every pass over the data
+    visits: int  # rates that are remembered of each problem
+    chance: float  # probability of a problem outside, in every pass over the data
     rates: Mapping[str, list[float]] = field(default_factory=dict)
 
     def after(self, pass_rates: Mapping[str, float]) -> Self:

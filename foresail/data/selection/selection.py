@@ -1,7 +1,7 @@
 """Which problems a step takes: the easy pool, the window of pass rates, sources and levels, as state.
 
     selection = open_selection(progress, recipe, supply)      # before the step
-    launch_order = selection.line_up(ids, seed=…, step=…)           # during it
+    launch_order = selection.launch_order(ids, seed=…, step=…)      # during it
     replace(progress, **selection.after(launch_order, launched))    # after it, from the groups up to its end
 
 `LaunchOrder` picks; this carries what it needs from step to step, in the checkpoint's `SelectionProgress`.
@@ -134,7 +134,7 @@ def name_sources(recipe: RolloutStage) -> str:
 def selection_metrics(
     launched: Sequence[Group], progress: SelectionProgress, recipe: RolloutStage
 ) -> dict[str, float]:
-    """What was launched, by source and level, and what stands aside after the step; only of what is switched on."""
+    """What was launched, by source and level, and how many problems the pool and the window hold back."""
     metrics = dict(level_metrics(launched))
     if len(recipe.data) > 1:
         metrics |= source_metrics(launched, [source.label for source in recipe.data])

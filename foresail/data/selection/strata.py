@@ -1,8 +1,7 @@
-"""Decks of problems: all of them, or those of a source, of a difficulty level, or of both. Each has its own order.
+"""Strata of problems: all of them, or those of a source, of a difficulty level, or of both. Each has its own order.
 
-The order is fresh in every pass and a pure function of the seed, so a stratum's state is one integer, its place. A
-stage of a curriculum that changes the weights of levels leaves every stratum where it was: no problem is skipped or
-comes twice in a pass because of it.
+The order is new in every pass and a pure function of the seed, so a stratum's state is one integer, its place. When
+a curriculum changes the weights of levels, places stay: no problem is skipped or comes twice in a pass.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ class Stratum:
 
 
 class StratumIterator:
-    """One step's way through a stratum: `pick` gives each problem once, those skipped after all others.
+    """Picks from a stratum during one step: each problem once, the skipped ones after all others.
 
-    `taken` is shared with whoever else picks in the step. A problem that is `skipped` is passed over, but for a
-    `chance` that belongs to its place in the stratum.
+    `taken` is shared by all iterators of the step. A `skipped` problem is passed over, except with the probability
+    `chance`, drawn by its place in the stratum.
     """
 
     def __init__(
@@ -62,9 +61,9 @@ class StratumIterator:
 
 
 class BoundedStratumIterator:
-    """The way through a stratum that ends after its last pass: what can be picked in the step is known beforehand.
+    """Picks from a stratum that ends after its last pass.
 
-    What the window passed over in the last pass does not come again.
+    What the window skipped in the last pass does not come again.
     """
 
     def __init__(

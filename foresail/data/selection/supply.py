@@ -1,4 +1,4 @@
-"""From a recipe's sources and levels to strata: which there are, how much is drawn from each, where each ends.
+"""The strata of a recipe's sources and levels: which there are, how much is drawn from each, where each ends.
 
 One source, or several without weights and epochs, are one stratum in the data's own order. With a mix of levels,
 each level is a stratum. Otherwise every source is a stratum, or each of its levels is one, with the source's weight
@@ -42,12 +42,12 @@ class Supply:
 
         Levels of weight 0 are not drawn, and problems without a level are in no level's stratum.
         """
-        found = {}
+        strata = {}
         for share in self.shares:
             for name, members, weight in choices(share, mix):
                 place = position if name == WHOLE else places.get(name, 0)
-                found[name] = Stratum(members=members, weight=weight, place=place, epochs=share.epochs)
-        return found
+                strata[name] = Stratum(members=members, weight=weight, place=place, epochs=share.epochs)
+        return strata
 
 
 def choices(share: Share, mix: Sequence[float] | None) -> list[tuple[str, Sequence[int], float]]:
@@ -100,11 +100,11 @@ def share_of(
 
 def by_level(members: Sequence[int], levels: Sequence[int | None]) -> dict[int, list[int]]:
     """by_level(range(4), [2, 1, None, 2]) -> {2: [0, 3], 1: [1]}."""
-    found: dict[int, list[int]] = {}
+    members_of: dict[int, list[int]] = {}
     for index in members:
         if (level := levels[index]) is not None:
-            found.setdefault(level, []).append(index)
-    return found
+            members_of.setdefault(level, []).append(index)
+    return members_of
 
 
 def draw(

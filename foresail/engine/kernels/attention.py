@@ -24,7 +24,7 @@ from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, sof
 ENTRY_KEYS = 32  # of a block
 ENTRY_WARPS = 2
 CROWD = 1024  # programs from which on more of them on a multiprocessor do better than more blocks under way
-MOST_SPLITS = 32
+MAX_SPLITS = 32
 
 
 def choose_splits(entries: int, key_heads: int, multiprocessors: int) -> int:
@@ -33,7 +33,7 @@ def choose_splits(entries: int, key_heads: int, multiprocessors: int) -> int:
     choose_splits(64, 4, 132) -> 1, choose_splits(16, 4, 132) -> 4, choose_splits(1, 4, 132) -> 32
     """
     splits = 1
-    while splits < MOST_SPLITS and entries * key_heads * splits < 1.5 * multiprocessors:
+    while splits < MAX_SPLITS and entries * key_heads * splits < 1.5 * multiprocessors:
         splits *= 2
     return splits
 

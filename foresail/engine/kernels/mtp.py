@@ -62,7 +62,7 @@ def lay_out(
     def empty(*size: int, dtype: torch.dtype = torch.int64) -> Tensor:
         return torch.empty(*size, dtype=dtype, device=device)
 
-    found = DraftLayout(
+    layout = DraftLayout(
         slots_R=empty(num_rows, dtype=torch.int32),
         firsts_R=empty(num_rows),
         counts_R=empty(num_rows),
@@ -84,17 +84,17 @@ def lay_out(
         next_SJ,
         known_S,
         pages_SP,
-        found.slots_R,
-        found.firsts_R,
-        found.counts_R,
-        found.last_R,
-        found.before_KR,
-        found.slots_W,
-        found.positions_W,
-        found.places_W,
-        found.contexts_W,
-        found.rows_W,
-        found.tokens_KW,
+        layout.slots_R,
+        layout.firsts_R,
+        layout.counts_R,
+        layout.last_R,
+        layout.before_KR,
+        layout.slots_W,
+        layout.positions_W,
+        layout.places_W,
+        layout.contexts_W,
+        layout.rows_W,
+        layout.tokens_KW,
         num_entries,
         num_rows,
         num_places,
@@ -106,7 +106,7 @@ def lay_out(
         ROW_ENTRIES=ROW_ENTRIES,
         ENTRIES=power_from(num_entries),
     )
-    return found
+    return layout
 
 
 @triton.jit(
@@ -144,7 +144,7 @@ def _lay_out(
     ROW_ENTRIES: tl.constexpr,
     ENTRIES: tl.constexpr,
 ):
-    """One program per row. Rows that are not there or drew nothing, and entries that fill the batch up, are the
+    """One program per row. Rows that are not there or sampled nothing, and entries that fill the batch up, are the
     scratch row's.
     """
     row = tl.program_id(0)
@@ -190,8 +190,10 @@ def _lay_out(
         for layer in tl.static_range(KEPT + 1):
             ahead = step + layer + 1  # counted from the row's last token before the step
             kept = tl.load(nexts + slot * KEPT + KEPT + ahead - 1, needed & (ahead <= 0), other=0)
-            drawn = tl.load(tokens + first + ahead - 1, needed & (ahead > 0) & (ahead <= count), other=0)
-            token = tl.where(ahead <= 0, kept, tl.where(ahead <= count, drawn, (count - ahead).to(tl.int64)))
+            sampled = tl.load(tokens + first + ahead - 1, needed & (ahead > 0) & (ahead <= count), other=0)
+            token = tl.where(
+                ahead <= 0, kept, tl.where(ahead <= count, sampled, (count - ahead).to(tl.int64))
+            )
             tl.store(place_tokens + layer * num_places + place, tl.where(needed, token, 0), mine)
 
     if row == 0:  # entries of no row at all

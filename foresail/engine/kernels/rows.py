@@ -1,6 +1,6 @@
-"""The state of the rows before and after a forward pass on CUDA: where its entries stand, what they drew.
+"""The state of the rows before and after a forward pass on CUDA: where its entries stand, what they sampled.
 
-A row has an entry for the token it drew last, and one for each drafted token, side by side. The last slot is a
+A row has an entry for the token it sampled last, and one for each drafted token, side by side. The last slot is a
 scratch row: entries that only fill a batch up belong to it.
 
 Legend: E entries, S slots, P pages per row, X stop ids per row.
@@ -40,7 +40,7 @@ def locate(
     A row of length 6 has 5 tokens cached. Its last token is at position 5, with pages (7, 3) of 4 tokens at
     place 3 * 4 + 1, and sees 6 tokens; a token drafted after it is at position 6 and place 14, and sees 7.
 
-    A drafted token that is `UNREAD` is found in ahead_SK. Entries behind the last token that a row may draw, of
+    A drafted token that is `UNREAD` is found in ahead_SK. Entries behind the last token that a row may sample, of
     which the host did not know when it laid them out, go to the scratch page.
     """
     ids_E = torch.empty(len(entries), dtype=torch.int64, device=last_S.device)
@@ -98,12 +98,12 @@ def _locate(
     position = tl.where(allowed, tl.load(lengths + slot, inside, other=1) - 1 + offset, 0)
     whose = tl.where(allowed, slot, scratch)
     page = tl.load(tables + whose * table_stride + position // PAGE_SIZE, inside, other=0)
-    drawn = tl.load(last + slot, inside, other=0)
+    sampled = tl.load(last + slot, inside, other=0)
     draft = tl.load(drafts + entry, inside, other=0).to(tl.int64)
     if ahead is not None:
         unread = inside & (offset > 0) & (draft < 0)
         draft = tl.where(unread, tl.load(ahead + slot * ahead_stride + offset - 1, unread, other=0), draft)
-    tl.store(ids + entry, tl.where(offset == 0, drawn, draft), inside)
+    tl.store(ids + entry, tl.where(offset == 0, sampled, draft), inside)
     tl.store(positions + entry, position, inside)
     tl.store(places + entry, page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE, inside)
     tl.store(contexts + entry, (position + 1).to(tl.int32), inside)
@@ -119,19 +119,19 @@ def advance(
     tokens_E: Tensor,
     logprobs_E: Tensor,
 ) -> Tensor:
-    """Follow the drafts that were drawn, move the rows on, and tell what each drew, as int32 of 4 x E.
+    """Follow the drafts that were sampled, move the rows on, and tell what each sampled, as int32 of 4 x E.
 
     `ids_E` are the tokens that the step took, so at drafted entries the drafts.
 
     The lines: tokens and the bits of their log-probabilities; then, at the row's first entry, how many it keeps
-    and how it stands, as `engine/advance.py` says it. A row at entries 4 to 6 that drew 11, 12, 13 where 11 and
+    and how it stands, as `engine/advance.py` says it. A row at entries 4 to 6 that sampled 11, 12, 13 where 11 and
     20 were drafted gives
 
         tokens 11, 12    at entries 4, 5;    count 2    standing 0    at entry 4
 
-    and zeros elsewhere. A row that may draw no more keeps nothing, and stays as it is.
+    and zeros elsewhere. A row that may sample no more keeps nothing, and stays as it is.
     """
-    drawn_4E = torch.empty(4, len(entries), dtype=torch.int32, device=last_S.device)
+    sampled_4E = torch.empty(4, len(entries), dtype=torch.int32, device=last_S.device)
     _advance[(len(entries),)](
         last_S,
         lengths_S,
@@ -142,7 +142,7 @@ def advance(
         ids_E,
         tokens_E,
         logprobs_E,
-        drawn_4E,
+        sampled_4E,
         len(entries),
         len(last_S) - 1,
         stops_SX.shape[1],
@@ -153,7 +153,7 @@ def advance(
         BROKEN=BROKEN,
         num_warps=1,
     )
-    return drawn_4E
+    return sampled_4E
 
 
 @triton.jit(do_not_specialize=["entries", "scratch", "stop_ids"], do_not_specialize_on_alignment=COLUMNS)
@@ -167,7 +167,7 @@ def _advance(
     ids,
     tokens,
     logprobs,
-    drawn,
+    sampled,
     entries,
     scratch,
     stop_ids,
@@ -206,12 +206,12 @@ def _advance(
     count = tl.where(moves, count, 0)
 
     kept = offset < count
-    tl.store(drawn + entry, tl.where(kept, token, 0), mine)
-    tl.store(drawn + entries + entry, tl.where(kept, logprob.to(tl.int32, bitcast=True), 0), mine)
+    tl.store(sampled + entry, tl.where(kept, token, 0), mine)
+    tl.store(sampled + entries + entry, tl.where(kept, logprob.to(tl.int32, bitcast=True), 0), mine)
     final = offset == count - 1
     final_standing = tl.sum(tl.where(final, standing, 0), 0)
-    tl.store(drawn + 2 * entries + entry, tl.where(offset == 0, count, 0), mine)
-    tl.store(drawn + 3 * entries + entry, tl.where(offset == 0, final_standing, 0), mine)
+    tl.store(sampled + 2 * entries + entry, tl.where(offset == 0, count, 0), mine)
+    tl.store(sampled + 3 * entries + entry, tl.where(offset == 0, final_standing, 0), mine)
 
     tl.store(last + slot, tl.sum(tl.where(final, token, 0), 0).to(tl.int64), moves)
     tl.store(lengths + slot, tl.load(lengths + slot) + count, moves)

@@ -94,17 +94,17 @@ def pair_up(value: Any, place: str, function: str | None) -> list[Case]:
         if len(inputs) != len(outputs):
             raise ValueError(f"field {place!r} has {len(inputs)} inputs but {len(outputs)} outputs")
         function = named_function(value) or function
-        return [Case(given, wanted, function) for given, wanted in zip(inputs, outputs, strict=True)]
+        return [Case(value, output, function) for value, output in zip(inputs, outputs, strict=True)]
     if isinstance(value, Sequence) and all(isinstance(item, Mapping) for item in value):
         return [read_pair(item, f"{place}[{index}]", function) for index, item in enumerate(value)]
     raise ValueError(f"field {place!r} holds no tests; write a list of objects with input and output")
 
 
 def column(value: Mapping[str, Any], name: str, place: str) -> Sequence[Any]:
-    found = value.get(f"{name}s", value.get(name))
-    if not isinstance(found, Sequence) or isinstance(found, str):
+    entries = value.get(f"{name}s", value.get(name))
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
         raise ValueError(f"field {place!r} has no list of {name}s; it has {', '.join(value) or 'nothing'}")
-    return found
+    return entries
 
 
 def read_pair(item: Mapping[str, Any], place: str, function: str | None) -> Case:

@@ -27,7 +27,7 @@ from foresail.judge.wire import (
 SEQUENCES = {"list": "list", "tuple": "list"}
 SETS = {"set": "set", "frozenset": "set"}
 DEEPEST_KEY = 100
-MOST_STEPS = 5_000_000  # pairs of values that are compared; an honest megabyte has a tenth of that
+MAX_STEPS = 5_000_000  # pairs of values that are compared; an honest megabyte has a tenth of that
 
 # Each looks at the size of what it is given before it computes anything.
 NUMBERS: dict[str, Callable[..., Any]] = {
@@ -41,39 +41,39 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 # Text.
 
 
-def same_output(given: bytes, expected: str, comparison: OutputComparison) -> bool:
+def same_output(actual: bytes, expected: str, comparison: OutputComparison) -> bool:
     """same_output(b"1 2\\n", "1\\n2", OutputComparison(mode="tokens")) -> True; by "bytes" -> False."""
     if comparison.mode == "bytes":
-        return given == expected.encode("utf-8", "surrogatepass")
-    ours, theirs = given.split(), expected.encode("utf-8", "surrogatepass").split()
+        return actual == expected.encode("utf-8", "surrogatepass")
+    ours, theirs = actual.split(), expected.encode("utf-8", "surrogatepass").split()
     if comparison.mode == "tokens":
         return ours == theirs
     return len(ours) == len(theirs) and all(
-        same_word(word, wanted, comparison.relative, comparison.absolute)
-        for word, wanted in zip(ours, theirs, strict=True)
+        same_word(word, expected_word, comparison.relative, comparison.absolute)
+        for word, expected_word in zip(ours, theirs, strict=True)
     )
 
 
-def same_word(given: bytes, expected: bytes, relative: float, absolute: float) -> bool:
+def same_word(actual: bytes, expected: bytes, relative: float, absolute: float) -> bool:
     """same_word(b"0.50001", b"0.5", 1e-3, 0) -> True; a word that is no number must be the same word."""
-    if given == expected:
+    if actual == expected:
         return True
     try:
-        ours, theirs = float(given), float(expected)
+        ours, theirs = float(actual), float(expected)
     except ValueError:
         return False
-    if b"_" in given:  # float("1_0") is 10, but nobody prints that
+    if b"_" in actual:  # float("1_0") is 10, but nobody prints that
         return False
     return close(ours, theirs, relative, absolute)
 
 
-def close(given: float, expected: float, relative: float, absolute: float) -> bool:
+def close(actual: float, expected: float, relative: float, absolute: float) -> bool:
     """Within `relative` of the expected value or `absolute` of it. Infinities equal only themselves."""
-    if given == expected:
+    if actual == expected:
         return True
-    if not (math.isfinite(given) and math.isfinite(expected)):
-        return math.isnan(given) and math.isnan(expected)
-    return abs(given - expected) <= max(relative * abs(expected), absolute)
+    if not (math.isfinite(actual) and math.isfinite(expected)):
+        return math.isnan(actual) and math.isnan(expected)
+    return abs(actual - expected) <= max(relative * abs(expected), absolute)
 
 
 # Values.
@@ -83,16 +83,16 @@ class Matcher:
     """Walks two tables side by side, without recursion: a linked list may be long, and a graph may have cycles."""
 
     def __init__(
-        self, given: ValueTable, expected: ValueTable, relative: float, absolute: float, strict: bool
+        self, actual: ValueTable, expected: ValueTable, relative: float, absolute: float, strict: bool
     ) -> None:
-        self.given = NodeReader(given, strict)
+        self.actual = NodeReader(actual, strict)
         self.expected = NodeReader(expected, strict)
         self.relative = relative
         self.absolute = absolute
         self.steps = 0
 
     def match(self) -> bool:
-        waiting = [(self.given.table.root, self.expected.table.root)]
+        waiting = [(self.actual.table.root, self.expected.table.root)]
         met: set[tuple[int, int]] = set()
         while waiting:
             ours, theirs = waiting.pop()
@@ -100,7 +100,7 @@ class Matcher:
                 if (ours[0], theirs[0]) in met:
                     continue
                 met.add((ours[0], theirs[0]))
-            ours, theirs = self.given.resolve(ours), self.expected.resolve(theirs)
+            ours, theirs = self.actual.resolve(ours), self.expected.resolve(theirs)
             if type(ours) is list and type(theirs) is list:
                 pairs = self.pair(ours, theirs)
                 if pairs is None:
@@ -112,43 +112,43 @@ class Matcher:
 
     def pair(self, ours: list[int], theirs: list[int]) -> list[tuple[Any, Any]] | None:
         """The parts of two nodes that must match in turn; None when the nodes cannot."""
-        kind, count = self.given.head(ours)
+        kind, count = self.actual.head(ours)
         if (kind, count) != self.expected.head(theirs):
             return None
         self.steps += count + 1
-        if self.steps > MOST_STEPS:
+        if self.steps > MAX_STEPS:
             raise WireError("a value with too many parts")
-        parts, wanted_parts = self.given.parts(ours), self.expected.parts(theirs)
+        parts, expected_parts = self.actual.parts(ours), self.expected.parts(theirs)
         if kind == "set":
-            digests = self.given.digests(parts)
-            same = digests == self.expected.digests(wanted_parts)
+            digests = self.actual.digests(parts)
+            same = digests == self.expected.digests(expected_parts)
             return [] if same and len(set(digests)) == len(parts) else None
         if kind == "dict":
-            return self.pair_items(parts, wanted_parts)
-        return list(zip(parts, wanted_parts, strict=True))
+            return self.pair_items(parts, expected_parts)
+        return list(zip(parts, expected_parts, strict=True))
 
-    def pair_items(self, parts: list[Any], wanted: list[Any]) -> list[tuple[Any, Any]] | None:
-        ours = {self.given.digest(key): value for key, value in zip(parts[::2], parts[1::2], strict=False)}
+    def pair_items(self, parts: list[Any], others: list[Any]) -> list[tuple[Any, Any]] | None:
+        ours = {self.actual.digest(key): value for key, value in zip(parts[::2], parts[1::2], strict=False)}
         theirs = {
-            self.expected.digest(key): value for key, value in zip(wanted[::2], wanted[1::2], strict=False)
+            self.expected.digest(key): value for key, value in zip(others[::2], others[1::2], strict=False)
         }
         if ours.keys() != theirs.keys() or len(ours) * 2 != len(parts):
             return None
         return [(ours[key], theirs[key]) for key in theirs]
 
-    def same_atom(self, given: Any, expected: Any) -> bool:
+    def same_atom(self, actual: Any, expected: Any) -> bool:
         numbers = (int, float, complex, Fraction)  # bool is an int, as in Python
-        if not (isinstance(given, numbers) and isinstance(expected, numbers)):
-            return type(given) is type(expected) and given == expected
-        if given == expected:
+        if not (isinstance(actual, numbers) and isinstance(expected, numbers)):
+            return type(actual) is type(expected) and actual == expected
+        if actual == expected:
             return True
         try:
-            if isinstance(given, complex) or isinstance(expected, complex):
-                ours, theirs = complex(given), complex(expected)
+            if isinstance(actual, complex) or isinstance(expected, complex):
+                ours, theirs = complex(actual), complex(expected)
                 return close(ours.real, theirs.real, self.relative, self.absolute) and close(
                     ours.imag, theirs.imag, self.relative, self.absolute
                 )
-            return close(float(given), float(expected), self.relative, self.absolute)
+            return close(float(actual), float(expected), self.relative, self.absolute)
         except OverflowError:
             return False
 
@@ -238,7 +238,7 @@ def digest_atom(value: Any) -> str:
 
 
 def same_value(
-    given: bytes | str, expected: str, relative: float, absolute: float, strict: bool = False
+    actual: bytes | str, expected: str, relative: float, absolute: float, strict: bool = False
 ) -> bool:
     """same_value(encode((1, 2.0)), encode([1, 2]), 0, 0) -> True. Raises WireError when `given` is no table."""
-    return Matcher(ValueTable(given), ValueTable(expected), relative, absolute, strict).match()
+    return Matcher(ValueTable(actual), ValueTable(expected), relative, absolute, strict).match()

@@ -1,4 +1,4 @@
-"""Taking the program out of a response: the last fenced block, after the thinking, in a language we run.
+"""Finding the program in a response: the last fenced block, after the thinking, in a language we run.
 
 A fence is a line of three or more backticks or tildes, at any indentation; it ends at the next bare fence of
 the same sign that is no shorter. One pass over the lines, so a response of any size is read in linear time.

@@ -81,15 +81,15 @@ def take_helpers(scripts: Sequence[str], setup: str, solution: str) -> tuple[str
     MBPP has tests that build a `Node(1)`, which only the solution defines. None where nothing is wanting.
     """
     whole = [f"{setup}\n{script}" for script in scripts]
-    wanted = frozenset().union(*map(unexplained_names, whole))
-    if len(wanted) < 2:
+    unexplained = frozenset().union(*map(unexplained_names, whole))
+    if len(unexplained) < 2:
         return None
-    called = {name for script in scripts for name in outer_calls(parse(script), wanted)}
+    called = {name for script in scripts for name in outer_calls(parse(script), unexplained)}
     if len(called) != 1:
         return None
     (entry_point,) = called
-    kept = all_but(entry_point, parse(solution).body)
-    return (entry_point, unparse(kept)) if wanted - {entry_point} <= bound_names(kept) else None
+    others = all_but(entry_point, parse(solution).body)
+    return (entry_point, unparse(others)) if unexplained - {entry_point} <= bound_names(others) else None
 
 
 def outer_calls(node: ast.AST, names: frozenset[str]) -> Iterator[str]:

@@ -94,10 +94,10 @@ class Limits:
                 raise ValueError(f"limit {name} must be more than 0, not {value}")
 
     @property
-    def most_idle(self) -> float:
+    def max_idle_seconds(self) -> float:
         return self.seconds + 2 if self.idle_seconds is None else self.idle_seconds
 
     @property
     def wall_seconds(self) -> float:
         """The last limit, on the wall clock: for a program whose sleeps are too short to count as idle."""
-        return 20 * self.seconds + self.most_idle + 10
+        return 20 * self.seconds + self.max_idle_seconds + 10

@@ -86,19 +86,19 @@ def read_asserts(columns: Mapping[str, Any]) -> list[Test]:
     setup = join(*(columns.get("test_imports") or ()), columns.get("test_setup_code") or "")
     entry_point, solution = columns.get("entry_point"), columns.get("code")
     takes = (root_name(entry_point),) if isinstance(entry_point, str) and entry_point else ()
-    if not takes and isinstance(solution, str) and (found := take_helpers(scripts, setup, solution)):
-        takes, setup = (found[0],), join(found[1], setup)
+    if not takes and isinstance(solution, str) and (helpers := take_helpers(scripts, setup, solution)):
+        takes, setup = (helpers[0],), join(helpers[1], setup)
     return [test for script in scripts for test in split_script(script, setup, takes)]
 
 
 def find_cases(columns: Mapping[str, Any]) -> list[Test]:
     """The tests of the first group of columns that is there."""
     for names in CASE_COLUMNS:
-        found = [(name, value) for name in names if (value := reach(columns, name)) not in (None, "")]
-        if found:
-            return [test for name, value in found for test in read_cases(value, name, columns)]
-    wanted = ", ".join(name for names in CASE_COLUMNS for name in names)
+        cases = [(name, value) for name in names if (value := reach(columns, name)) not in (None, "")]
+        if cases:
+            return [test for name, value in cases for test in read_cases(value, name, columns)]
+    known_columns = ", ".join(name for names in CASE_COLUMNS for name in names)
     raise ValueError(
         f"no tests among the fields {', '.join(sorted(columns)) or '(none)'}; give one of: test with entry_point, "
-        f"test_list, {wanted}"
+        f"test_list, {known_columns}"
     )

@@ -8,7 +8,8 @@ import shutil
 from foresail.judge.programs.program import Limits, Program
 from foresail.judge.sandbox.memory_files import collecting, hold, holding, reopen
 from foresail.judge.sandbox.paths import COMPILER
-from foresail.judge.sandbox.trial import NOTHING, Runnable, shorten, to_bytes
+from foresail.judge.sandbox.protocol import BUILD
+from foresail.judge.sandbox.trial import DEV_NULL, Runnable, shorten, to_bytes
 from foresail.judge.sandbox.worker import JudgeWorker, Spawn
 
 # Of each process of the compiler's; a template bomb uses all of it, an honest program a tenth.
@@ -16,7 +17,7 @@ BINARY_LIMITS = Limits(seconds=15, memory_mb=1024, output_bytes=64 << 20, file_m
 
 
 class NotCompiled(Exception):
-    """The program's fault, in the compiler's words."""
+    """The program does not compile; the message is the compiler's."""
 
 
 def check_compiler() -> None:
@@ -31,8 +32,8 @@ def build(worker: JudgeWorker, program: Program, limits: Limits) -> Runnable:
     python = program.language == "python"
     spawn_limits = limits if python else BINARY_LIMITS
     with holding(to_bytes(program.source)) as (source,), collecting(2) as (errors, result):
-        descriptors = (source, NOTHING, errors, errors, result)
-        role = "compile" if python else "build"
+        descriptors = (source, DEV_NULL, errors, errors, result)
+        role = "compile" if python else BUILD
         (ended,) = worker.run(Spawn(role=role, limits=spawn_limits, descriptors=descriptors))
         if ended.status or ended.timed_out:
             limit = f"time limit {spawn_limits.seconds:g} s" if ended.timed_out else f"status {ended.status}"

@@ -30,21 +30,21 @@ class OutOfTime(BaseException):
 class Printed(io.TextIOBase):
     """What was printed, up to a number of characters."""
 
-    def __init__(self, most: int) -> None:
-        self.most, self.size = most, 0
+    def __init__(self, max_size: int) -> None:
+        self.max_size, self.size = max_size, 0
         self.parts: list[str] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        if self.size < self.most:
-            self.parts.append(text[: self.most - self.size])
+        if self.size < self.max_size:
+            self.parts.append(text[: self.max_size - self.size])
         self.size += len(text)
         return len(text)
 
     def text(self) -> str:
-        more = self.size - self.most
+        more = self.size - self.max_size
         return "".join(self.parts) + (f"\n[… {more} more characters]" if more > 0 else "")
 
 
@@ -79,7 +79,7 @@ def run_cell(code: str, namespace: dict[str, Any], number: int, *, seconds: floa
         printed.size = 0
         printed.write(f"\nerror: stopped after {seconds:g} s of processor time; variables are kept")
     except BaseException as error:
-        printed.size = 0  # an error is told, however much was printed
+        printed.size = 0  # an error is reported, however much was printed
         printed.write("\n" * bool(printed.parts) + describe(error))
     finally:
         sys.stdout, sys.stderr = usual
@@ -103,7 +103,7 @@ def execute(code: str, namespace: dict[str, Any], name: str) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """The traceback without our own part of it; of a long one the end."""
+    """The traceback without this file's frames; of a long one the end."""
     try:
         trace = error.__traceback__
         while trace is not None and not trace.tb_frame.f_code.co_filename.startswith("<call "):

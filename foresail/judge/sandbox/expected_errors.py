@@ -103,12 +103,12 @@ def catches(named: ast.expr, kind: type[BaseException], frame: FrameType) -> boo
     """Whether `except named` would catch it. `named` is a name, a dotted name, or a tuple of them."""
     if isinstance(named, ast.Tuple):
         return any(catches(part, kind, frame) for part in named.elts)
-    found = look_up(named, frame)
-    if found is None:  # something to be computed: take it that it would
+    exceptions = look_up(named, frame)
+    if exceptions is None:  # something to be computed: take it that it would
         return True
-    if isinstance(found, tuple):
-        return any(isinstance(part, type) and issubclass(kind, part) for part in found)
-    return isinstance(found, type) and issubclass(kind, found)
+    if isinstance(exceptions, tuple):
+        return any(isinstance(part, type) and issubclass(kind, part) for part in exceptions)
+    return isinstance(exceptions, type) and issubclass(kind, exceptions)
 
 
 def look_up(named: ast.expr, frame: FrameType) -> Any:
@@ -165,13 +165,13 @@ def skipped_by(block: ast.Try, handler: ast.ExceptHandler, text: Text) -> list[a
     only_continues = not any(
         isinstance(node, ast.Return | ast.Break) or is_call_of(node, EXITS) for node in ast.walk(handler)
     )
-    found: list[ast.stmt] = []
+    statements: list[ast.stmt] = []
     for child, parent in text.way_up(block):
         if isinstance(child, ast.stmt):
-            found += following(child, parent)
+            statements += following(child, parent)
         if only_continues and isinstance(parent, ast.For | ast.While | ast.AsyncFor):
             break
-    return found
+    return statements
 
 
 def fails(statement: ast.stmt) -> bool:

@@ -1,7 +1,7 @@
 """Confinement where namespaces are forbidden: rlimits, Landlock and seccomp; and none at all, for those who ask.
 
-Without a process namespace nobody could be sure to catch a program's children, so it may have none. Without a
-mount namespace its files could not be capped, so it may write none.
+Without a process namespace a program's children might escape, so it may have none. Without a mount namespace its
+files cannot be limited, so it may write none.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from foresail.judge.sandbox import kernel, landlock, seccomp
 from foresail.judge.sandbox.limits import THREADS, plan_limits, set_fixed_limits
 from foresail.judge.sandbox.paths import DEVICES, NOBODY, UNUSED_USER, library_paths, toolchain_paths
+from foresail.judge.sandbox.protocol import BUILD
 
-BUILD = "build"
 SCRATCH = "foresail-judge-"
 
 
@@ -36,7 +36,7 @@ class Unconfined:
     def start(self) -> str:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # orphans come here, where they are killed
         set_fixed_limits()
-        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # so that one sees whose it is
+        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # the judge's process id
         self.folder = os.path.join(self.scratch, "work")
         return "none"
 
@@ -47,8 +47,8 @@ class Unconfined:
 
     def prepare(self, order: list[dict[str, Any]]) -> None:
         os.makedirs(self.folder, exist_ok=True)
-        for wanted in order:
-            wanted["rlimits"] = plan_limits(wanted["limits"], self.tasks)
+        for job in order:
+            job["rlimits"] = plan_limits(job["limits"], self.tasks)
 
     def fork(self) -> int:
         return os.fork()
@@ -68,11 +68,11 @@ class Unconfined:
 
     # Per test, in the new process.
 
-    def confine(self, wanted: dict[str, Any]) -> None:
+    def confine(self, job: dict[str, Any]) -> None:
         os.setsid()
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.chdir(self.folder)
-        for kind, values in wanted["rlimits"]:
+        for kind, values in job["rlimits"]:
             resource.setrlimit(kind, values)
 
 
@@ -97,13 +97,13 @@ class Restricted(Unconfined):
     def leave_root(self, libraries: list[str]) -> None:
         """Becomes a user id that nobody has. Libraries in a private folder of root's stay readable, by the one
         capability that is for reading; Landlock still says what."""
-        kept = 0
+        capabilities = 0
         if os.getuid() == 0:
             private = not all(map(readable_by_all, libraries))
             left = become(UNUSED_USER + os.getpid(), self.scratch) or become(NOBODY, self.scratch)
-            kept = kernel.CAP_DAC_READ_SEARCH if left and private else 0
+            capabilities = kernel.CAP_DAC_READ_SEARCH if left and private else 0
         kernel.forbid_new_capabilities()
-        kernel.drop_capabilities(kept)
+        kernel.drop_capabilities(capabilities)
         self.tasks = count_tasks(os.getuid()) + THREADS
 
     def prepare(self, order: list[dict[str, Any]]) -> None:
@@ -112,20 +112,20 @@ class Restricted(Unconfined):
             if permits not in self.filters:
                 self.filters[permits] = seccomp.assemble(permits)
 
-    def permits(self, wanted: dict[str, Any]) -> seccomp.Permits:
-        building = wanted["role"] == BUILD
+    def permits(self, job: dict[str, Any]) -> seccomp.Permits:
+        building = job["role"] == BUILD
         return seccomp.Permits(
             threads=os.getuid() != 0,  # root's are not counted, so a limit on their number would not hold
             fork=building,
             write=building,
-            execute=building or wanted["role"] == "binary",
+            execute=building or job["role"] == "binary",
         )
 
-    def confine(self, wanted: dict[str, Any]) -> None:
-        super().confine(wanted)
+    def confine(self, job: dict[str, Any]) -> None:
+        super().confine(job)
         if self.rulesets:
-            landlock.restrict(self.rulesets.get(wanted["role"], self.rulesets["program"]))
-        seccomp.install(seccomp.load(self.filters[self.permits(wanted)], os.getpid()))
+            landlock.restrict(self.rulesets.get(job["role"], self.rulesets["program"]))
+        seccomp.install(seccomp.load(self.filters[self.permits(job)], os.getpid()))
 
 
 class Boxed(Restricted):
@@ -140,9 +140,8 @@ class Boxed(Restricted):
 def become(user: int, scratch: str) -> bool:
     """Whether this process could turn into that user; a container may not know it."""
     try:
-        kernel.prctl(
-            kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP
-        )  # capabilities are dropped later
+        # capabilities are dropped later
+        kernel.prctl(kernel.PR_SET_SECUREBITS, kernel.SECBIT_NO_SETUID_FIXUP)
         os.chown(scratch, user, user)
         os.setgroups([])
         os.setresgid(user, user, user)

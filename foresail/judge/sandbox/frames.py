@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-LONGEST_FRAME = 32 << 20
+MAX_FRAME_BYTES = 32 << 20
 
 
 def write_frame(descriptor: int, body: bytes) -> None:
@@ -17,7 +17,7 @@ def read_frame(descriptor: int) -> bytes | None:
     """None when the other side has hung up, or sends what is too long."""
     head = read_exactly(descriptor, 4)
     length = int.from_bytes(head or b"", "big")
-    return read_exactly(descriptor, length) if head is not None and length <= LONGEST_FRAME else None
+    return read_exactly(descriptor, length) if head is not None and length <= MAX_FRAME_BYTES else None
 
 
 def read_exactly(descriptor: int, length: int) -> bytes | None:

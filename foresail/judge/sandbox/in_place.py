@@ -20,7 +20,9 @@ from typing import Any
 
 from foresail.judge.sandbox.reading import Text, script_frames
 
-MOST_HELD = 100_000  # values looked through for one argument; a variable that holds more counts as holding it
+MAX_VALUES = (
+    100_000  # values looked through for one argument; a variable that holds more counts as holding it
+)
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 SCRIPT = "__main__"  # the module of what a script defines
 EMPTY = CellType()
@@ -48,17 +50,17 @@ def is_looked_at(text: Text, argument: Any, is_program: Callable[[Any], bool]) -
     return looked
 
 
-def holds(value: Any, wanted: Any) -> bool:
+def holds(value: Any, target: Any) -> bool:
     """Whether a variable is the value, or a list, dict or object of the script's that holds it."""
     waiting, met = [value], set()
     while waiting:
         value = waiting.pop()
-        if value is wanted:
+        if value is target:
             return True
         if id(value) not in met and (inner := parts_of(value)):
             met.add(id(value))
             waiting += inner
-            if len(waiting) + len(met) > MOST_HELD:
+            if len(waiting) + len(met) > MAX_VALUES:
                 return True
     return False
 
@@ -95,9 +97,9 @@ class Values:
             return False
         met.add(id(value))
         if isinstance(value, FunctionType):
-            found = [self.frame.f_globals.get(name) for name in names_in(value.__code__)]
+            values = [self.frame.f_globals.get(name) for name in names_in(value.__code__)]
             cells = [cell.cell_contents for cell in value.__closure__ or () if cell != EMPTY]
-            return any(self.uses_program(part, met) for part in [*found, *cells])
+            return any(self.uses_program(part, met) for part in [*values, *cells])
         if isinstance(value, type) and value.__module__ == SCRIPT:
             return any(self.uses_program(member, met) for member in vars(value).values())
         return self.is_program(value)

@@ -1,4 +1,4 @@
-"""Chooses how programs are confined: the strongest way that, tried here and now, holds."""
+"""Chooses how programs are confined: the strongest level that passes its trial on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foresail.judge.programs.program import Limits
 from foresail.judge.sandbox.memory_files import collecting, holding
-from foresail.judge.sandbox.trial import NOTHING
+from foresail.judge.sandbox.trial import DEV_NULL
 from foresail.judge.sandbox.worker import JudgeWorker, Spawn, WorkerDied
 from foresail.records import RunStopped
 
@@ -54,8 +54,8 @@ def start(level: str, packages: tuple[Path, ...]) -> JudgeWorker:
 def prove(worker: JudgeWorker) -> None:
     """Raises WorkerDied unless a confined process fails at everything it should fail at."""
     with holding(b"") as (empty,), collecting(1) as (leaks,):
-        descriptors = (empty, NOTHING, NOTHING, leaks)
+        descriptors = (empty, DEV_NULL, DEV_NULL, leaks)
         (ended,) = worker.run(Spawn(role="probe", limits=Limits(), descriptors=descriptors))
         if ended.exit != 0:
-            told = os.pread(leaks, 500, 0).decode("utf-8", "replace")
-            raise WorkerDied(f"a confined process could: {told or f'end with status {ended.status}'}")
+            leaked = os.pread(leaks, 500, 0).decode("utf-8", "replace")
+            raise WorkerDied(f"a confined process could: {leaked or f'end with status {ended.status}'}")

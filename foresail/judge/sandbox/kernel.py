@@ -1,4 +1,4 @@
-"""Linux calls that the standard library does not offer. Numbers without a machine are the same on all."""
+"""Linux calls that the standard library lacks. Numbers that name no machine are the same on all machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP = 28, 1 << 2
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 LAST_CAPABILITY = 63
-LOW_DESCRIPTORS, MOST_DESCRIPTORS = 100, 1 << 16
+LOW_DESCRIPTORS, MAX_DESCRIPTORS = 100, 1 << 16
 
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}.get(MACHINE, -1)
 SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}.get(MACHINE, -1)
@@ -82,8 +82,8 @@ def make_read_only(target: str, flags: int) -> None:
     call = ctypes.c_long(SYS_MOUNT_SETATTR)
     if libc.syscall(call, AT_FDCWD, target.encode(), AT_RECURSIVE, attributes, size) < 0:
         # Linux before 5.12: this mount alone, with the flags it already has
-        kept = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
-        mount("none", target, None, MS_BIND | MS_REMOUNT | flags | kept)
+        present = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
+        mount("none", target, None, MS_BIND | MS_REMOUNT | flags | present)
 
 
 def pivot_root(new_root: str) -> None:
@@ -99,10 +99,10 @@ CAPABILITY_HEADER = ctypes.c_char_p(struct.pack("=Ii", 0x20080522, 0))
 NO_CAPABILITIES = ctypes.c_char_p(bytes(24))
 
 
-def drop_capabilities(kept: int = 0) -> None:
-    """All others, of this thread, for good."""
-    wanted = ctypes.c_char_p(struct.pack("=6I", kept, kept, 0, 0, 0, 0)) if kept else NO_CAPABILITIES
-    check(capset(CAPABILITY_HEADER, wanted), "capset")
+def drop_capabilities(mask: int = 0) -> None:
+    """Drops all but those in `mask`, for this thread and for good."""
+    capabilities = ctypes.c_char_p(struct.pack("=6I", mask, mask, 0, 0, 0, 0)) if mask else NO_CAPABILITIES
+    check(capset(CAPABILITY_HEADER, capabilities), "capset")
 
 
 def forbid_new_capabilities() -> None:

@@ -42,7 +42,7 @@ def closing_all(descriptors: list[int]) -> Iterator[list[int]]:
             os.close(descriptor)
 
 
-def collect(descriptor: int, most: int) -> bytes | None:
-    """What was written, or None when it is more than `most` bytes."""
+def collect(descriptor: int, max_bytes: int) -> bytes | None:
+    """What was written, or None when it is more than `max_bytes`."""
     size = os.fstat(descriptor).st_size
-    return None if size > most else os.pread(descriptor, size, 0)
+    return None if size > max_bytes else os.pread(descriptor, size, 0)

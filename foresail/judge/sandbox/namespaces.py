@@ -15,16 +15,16 @@ from typing import Any
 from foresail.judge.sandbox import kernel, landlock, seccomp
 from foresail.judge.sandbox.limits import THREADS, plan_limits, set_fixed_limits
 from foresail.judge.sandbox.paths import DEVICES, NOBODY, UNUSED_USER, library_paths, toolchain_paths
+from foresail.judge.sandbox.protocol import BUILD
 
 INNER_ID = 1000  # the program's user and group as it sees them
-ONCE = (
+ALL_NAMESPACES = (
     kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID
     | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
 )  # fmt: skip
 NEW_ROOT = "/tmp"  # covered by a tmpfs in the new mount namespace; any existing folder would do
 # Landlock looks at the folders above a mount, not at the one it covers: programs may write below BOX.
 BOX, WORK = "/box", "/box/tmp"
-BUILD = "build"
 
 
 class Namespaces:
@@ -65,16 +65,16 @@ class Namespaces:
         limits = order[0]["limits"]  # the program's; a test script that comes second has no /tmp
         size = f"size={limits['file_mb']}m,nr_inodes={limits['files'] + 1},mode=0700"
         kernel.mount("tmpfs", WORK, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, size)
-        for wanted in order:
-            wanted["rlimits"] = plan_limits(wanted["limits"], THREADS + 2 * wanted["limits"]["processes"])
-            permits = self.permits(wanted)
+        for job in order:
+            job["rlimits"] = plan_limits(job["limits"], THREADS + 2 * job["limits"]["processes"])
+            permits = self.permits(job)
             if permits not in self.filters:
                 self.filters[permits] = seccomp.load(seccomp.assemble(permits), pid=1)
 
-    def permits(self, wanted: dict[str, Any]) -> seccomp.Permits:
-        building = wanted["role"] == BUILD
+    def permits(self, job: dict[str, Any]) -> seccomp.Permits:
+        building = job["role"] == BUILD
         return seccomp.Permits(
-            fork=building or wanted["limits"]["processes"] > 1, execute=building or wanted["role"] == "binary"
+            fork=building or job["limits"]["processes"] > 1, execute=building or job["role"] == "binary"
         )
 
     def fork(self) -> int:
@@ -95,14 +95,14 @@ class Namespaces:
 
     # Per test, in the new process.
 
-    def confine(self, wanted: dict[str, Any]) -> None:
-        os.chdir("/" if wanted["role"] == "script" else WORK)
-        for kind, values in wanted["rlimits"]:
+    def confine(self, job: dict[str, Any]) -> None:
+        os.chdir("/" if job["role"] == "script" else WORK)
+        for kind, values in job["rlimits"]:
             resource.setrlimit(kind, values)
         kernel.drop_capabilities()
         if self.rulesets:
-            landlock.restrict(self.rulesets.get(wanted["role"], self.rulesets["program"]))
-        seccomp.install(self.filters[self.permits(wanted)])
+            landlock.restrict(self.rulesets.get(job["role"], self.rulesets["program"]))
+        seccomp.install(self.filters[self.permits(job)])
 
 
 # Into the namespaces.
@@ -115,7 +115,7 @@ def enter_namespaces() -> None:
     mapper = os.fork()
     if mapper == 0:
         map_unused_users(os.getppid(), go_in)
-    kernel.unshare(ONCE)
+    kernel.unshare(ALL_NAMESPACES)
     os.write(go_out, b"!")
     _, status = os.waitpid(mapper, 0)
     os.close(go_in)
@@ -192,11 +192,11 @@ def build_root(paths: list[str]) -> None:
 
 def outermost(paths: set[str]) -> list[str]:
     """outermost({"/usr/lib", "/usr/lib/python3"}) -> ["/usr/lib"]."""
-    kept: list[str] = []
+    outer_paths: list[str] = []
     for path in sorted(paths, key=len):
-        if not any(path.startswith(outer + "/") for outer in kept):
-            kept.append(path)
-    return kept
+        if not any(path.startswith(outer + "/") for outer in outer_paths):
+            outer_paths.append(path)
+    return outer_paths
 
 
 def bind(source: int, target: str) -> None:

@@ -25,8 +25,8 @@ def library_paths(packages: Iterable[str] = ()) -> list[str]:
 
 def toolchain_paths() -> list[str]:
     """What the compiler needs beside that, wherever it is installed."""
-    found = shutil.which(COMPILER)
-    own = [os.path.dirname(os.path.dirname(os.path.realpath(found)))] if found else []
+    compiler = shutil.which(COMPILER)
+    own = [os.path.dirname(os.path.dirname(os.path.realpath(compiler)))] if compiler else []
     return existing([*TOOLCHAIN, *(path for path in own if path not in ("/", "/usr"))])
 
 

@@ -1,7 +1,7 @@
 """Two processes that call each other's functions with plain data: a test script and the program it tests.
 
 `Peer.ask` sends a request and, until its reply comes, answers the other side's requests (a test may pass a lambda
-to the program). What has no plain form stays where it is and travels as a number; see `Remote`.
+to the program). A value without a plain form stays in its process and is sent as a number; see `Remote`.
 
 The script's side trusts nothing that comes: a message that breaks the rules ends it, as `lost` does, rather than
 raise what a test might catch.
@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from foresail.judge.sandbox.remote import OPERATIONS, Remote, asked_of, claims_of, make_remote
+from foresail.judge.sandbox.frames import MAX_FRAME_BYTES, read_exactly, write_frame
+from foresail.judge.sandbox.remote import OPERATIONS, Remote, claims_of, make_remote, remote_object
 from foresail.judge.wire import ValueDecoder, ValueEncoder, WireError, refuse_wildcard, set_fields
 
-LONGEST_FRAME = 32 << 20
-
-
 # A test that passes one of these to a program would let it reach into the test.
-NOT_FOR_OTHERS = (
+NOT_LENT = (
     "eval exec compile getattr setattr delattr vars globals locals open __import__ guarded_eval guarded_exec"
 ).split()
 
@@ -50,7 +47,7 @@ class Peer:
         self.lent: list[Any] = []
         self.numbers: dict[int, int] = {}  # id of a lent object -> its number
         self.met: dict[tuple[int, bool], Remote] = {}
-        self.asked = 0  # questions so far
+        self.num_asked = 0  # questions so far
         self.changes = 0  # of those, calls and assignments, after which an object may be another
 
     # What crosses.
@@ -77,7 +74,7 @@ class Peer:
     def lend(self, value: Any) -> list[Any] | None:
         """The number of an object that stays here; None lets the encoder write its fields."""
         if isinstance(value, Remote):
-            return ["remote", "yours", asked_of(value).number]
+            return ["remote", "yours", remote_object(value).number]
         by_value = not callable(value) and type(value).__name__ in self.shared_classes
         if by_value:
             return None
@@ -101,7 +98,7 @@ class Peer:
     # Asking.
 
     def ask(self, request: dict[str, Any], has_methods: bool = False) -> Any:
-        self.asked += 1
+        self.num_asked += 1
         self.changes += request["do"] in ("call", "set") or request.get("by") == "setitem"
         self.send(request)
         while True:
@@ -125,18 +122,18 @@ class Peer:
         self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any], has_methods: bool
     ) -> Any:
         """Calls there, then writes back what the call did to lists, sets, dicts and nodes, if that is wanted."""
-        given = [*arguments, *keywords.values()]
+        sent_values = [*arguments, *keywords.values()]
         sent = {"do": "call", "of": number, "with": self.encode([list(arguments), keywords])}
         answer = self.ask(sent, has_methods)
         if type(answer) is not list or len(answer) != 2 or type(answer[1]) is not list:
             self.lost("the program answered a call with something else")
         value, after = answer
-        if len(after) != len(given):
+        if len(after) != len(sent_values):
             self.lost("the program answered a call with something else")
-        for mine, theirs in zip(given, after, strict=True):
+        for mine, theirs in zip(sent_values, after, strict=True):
             if isinstance(mine, Remote):
                 if self.carry_back(mine):
-                    asked_of(mine).forget()
+                    remote_object(mine).forget()
             elif is_changed(mine, theirs) and self.carry_back(mine):
                 self.write_back(mine, theirs)
         return value
@@ -172,7 +169,7 @@ class Peer:
         if do == "call":
             arguments, keywords = self.decode(request["with"])
             called = self.lent[request["of"]]
-            if not self.open_to_all and getattr(called, "__name__", "") in NOT_FOR_OTHERS:
+            if not self.open_to_all and getattr(called, "__name__", "") in NOT_LENT:
                 raise PermissionError(f"{called.__name__} is not called for others")
             value = called(*arguments, **keywords)
             return [value, [after_call(part) for part in [*arguments, *keywords.values()]]]
@@ -180,8 +177,8 @@ class Peer:
             raise PermissionError(f"{do} is not answered here")
         if do == "names":
             self.shared_classes = frozenset(request["classes"])
-            found = {name: [self.namespace[name]] for name in request["names"] if name in self.namespace}
-            return [found, list(self.classes())]
+            lent = {name: [self.namespace[name]] for name in request["names"] if name in self.namespace}
+            return [lent, list(self.classes())]
         target = self.lent[request["of"]]
         if do == "get":
             return getattr(target, request["name"])
@@ -193,18 +190,16 @@ class Peer:
 
     def send(self, message: dict[str, Any]) -> None:
         body = json.dumps(message, separators=(",", ":")).encode()
-        if len(body) > LONGEST_FRAME:
+        if len(body) > MAX_FRAME_BYTES:
             body = json.dumps({"raised": "MemoryError", "message": "a value too large to send"}).encode()
-        view = memoryview(len(body).to_bytes(4, "big") + body)
         try:
-            while view:
-                view = view[os.write(self.channel, view) :]
+            write_frame(self.channel, body)
         except OSError:
             self.lost("the program ended during a call")
 
     def receive(self) -> dict[str, Any]:
         length = int.from_bytes(self.read(4), "big")
-        if length > LONGEST_FRAME:
+        if length > MAX_FRAME_BYTES:
             self.lost("the program sent a frame that is too long")
         try:
             message = json.loads(self.read(length))
@@ -215,17 +210,13 @@ class Peer:
         return message
 
     def read(self, length: int) -> bytes:
-        parts = []
-        while length:
-            try:
-                part = os.read(self.channel, min(length, 1 << 20))
-            except OSError:
-                part = b""
-            if not part:
-                self.lost("the program ended during a call")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+        try:
+            part = read_exactly(self.channel, length)
+        except OSError:
+            part = None
+        if part is None:
+            self.lost("the program ended during a call")
+        return part
 
 
 def after_call(value: Any) -> Any:
@@ -234,7 +225,7 @@ def after_call(value: Any) -> Any:
 
 
 def is_changed(mine: Any, theirs: Any) -> bool:
-    """Whether an argument came back as another value; of objects nobody knows."""
+    """Whether an argument came back as another value; an object always counts as changed."""
     if type(mine) is not type(theirs) or mine is None or callable(mine):
         return False
     if isinstance(mine, list | dict | set | bytearray):

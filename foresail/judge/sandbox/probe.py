@@ -1,4 +1,4 @@
-"""Proof before use: a confined process tries what must not succeed, before any program is let in."""
+"""A trial of the confinement: before any program runs, a confined process tries what must not succeed."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""What a judge and its zygote say to each other.
+"""The messages between a judge and its zygote.
 
-An order is a list of dicts, one per process to start, by `marshal`: the zygote trusts its judge. The judge, who
-trusts nobody, gets fixed records back: nothing that it reads from there can be more than four numbers.
+An order is a list of dicts, one per process to start, written by `marshal`: the zygote trusts its judge. The judge
+does not trust the zygote, so an answer is records of four numbers and nothing else.
 """
 
 from __future__ import annotations
 
 import struct
 
+BUILD = "build"  # the role that compiles C++
 STARTED, FAILED = b"+", b"-"  # first byte of every answer; what follows FAILED is the reason
 # What a session's owner writes into the file of calls: the number of the call that runs, from 1.
 NO_CALL, KILL = 0, (1 << 64) - 1

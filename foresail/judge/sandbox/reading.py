@@ -46,11 +46,11 @@ class Text:
         first, last, start, end = position
         if first is None or last is None or start is None or end is None:
             return None
-        found = None
+        innermost = None
         for (from_line, from_column, to_line, to_column), node in self.expressions:
             if (from_line, from_column) <= (first, start) and (last, end) <= (to_line, to_column):
-                found = node
-        return found
+                innermost = node
+        return innermost
 
     def way_up(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """(child, parent) from a node up to the function it stands in, that one included."""
@@ -76,9 +76,9 @@ def span(node: ast.AST) -> Span:
 def script_frames() -> list[FrameType]:
     """Frames of the script, innermost first, wherever this is called from."""
     frame: FrameType | None = sys._getframe()
-    found = []
+    frames = []
     while frame is not None:
         if frame.f_code.co_filename == TEST:
-            found.append(frame)
+            frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames

@@ -1,14 +1,15 @@
 """An object of the other process, as a test sees it: a value that stays what it was when it was first looked at.
 
-What a program returns is to be judged, not to judge. So a test asks each question once, and what follows from an
-answer is not asked: an object that iterates over two items has two, `x[1]` is the second of them, and it is true. A
-program whose `__len__` says five and whose `__iter__` gives nothing has said something else than any list could.
+A program must not pass by objects that answer what the test hopes for. So a test asks each question once, and
+answers that follow from it are not asked for: an object that iterates over two items has length two, `x[1]` is the
+second item, and it is true. A program whose `__len__` says five while `__iter__` gives nothing contradicts itself.
 
     r = f(3); len(r); r[0]; sorted(r)          one question: the list of its items
 
-Equality and `in` are never asked: two are equal when they are the same object there. And what a function returned
+Equality and `in` are never asked for: two are equal when they are the same object there. What a function returned
 has no methods, or `f(x).startswith("ab")` would be the program's own verdict. Instances that a test makes itself,
-`Stack().push(1)`, have them, and may change with every call; between two calls their answers must fit together.
+`Stack().push(1)`, have methods, and may change with every call; between two calls their answers must not contradict
+each other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def claims_of(value: Any) -> str:
-    """claims_of([]) -> "__len__ __iter__ …": the writer's word, of which the reader makes one class."""
+    """claims_of([]) -> "__len__ __iter__ …", from which the other side makes a class of stand-ins."""
     members: dict[str, Any] = {}
     for base in reversed(type(value).__mro__):  # not by `getattr`, which finds what the type's own type has
         members |= {name: base.__dict__[name] for name in CLAIMS if name in base.__dict__}
@@ -58,7 +59,7 @@ class PeerChannel(Protocol):
     def decode(self, text: str, has_methods: bool = False) -> Any: ...
 
 
-class Asked:
+class RemoteObject:
     """An object of the other process: what it was asked, and the answers.
 
     `has_methods` as above; `is_class` says that what a call of it returns has methods as well.
@@ -74,8 +75,8 @@ class Asked:
         return self.answer(("get", name), lambda: self.get_now(name))
 
     def get_now(self, name: str) -> Any:
-        asked = {"do": "get", "of": self.number, "name": name}
-        value = self.peer.ask(asked, has_methods=self.has_methods)
+        question = {"do": "get", "of": self.number, "name": name}
+        value = self.peer.ask(question, has_methods=self.has_methods)
         if isinstance(value, Remote) and not self.has_methods:
             error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
             self.peer.admit(error, "get")
@@ -132,7 +133,7 @@ class Asked:
         """A list, or a dict where it has keys."""
         if "keys" in self.claims and "__getitem__" in self.claims:
             items = self.ask_once("dict", dict)
-        elif self.has_methods and "__next__" in self.claims:  # whoever reads an iterator changes it
+        elif self.has_methods and "__next__" in self.claims:  # reading an iterator changes it
             self.forget()
             return self.ask_once("list", list)
         else:
@@ -148,13 +149,13 @@ class Asked:
             self.peer.lost(f"the program gave an object of length {length} that has {len(items)} items")
         if self.has_methods or isinstance(items, dict):
             return
-        for (asked, sent), (value, _) in self.answers.items():
-            key = self.peer.decode(sent)[0] if asked == "getitem" else None
+        for (operation, sent), (value, _) in self.answers.items():
+            key = self.peer.decode(sent)[0] if operation == "getitem" else None
             if type(key) is int and not self.is_at(items, key, value):
                 self.peer.lost(f"the program gave an object that has another item at {key} than in its order")
 
     def is_at(self, items: list[Any], place: int, value: Any) -> bool:
-        """Compared as it is written: a NaN is itself."""
+        """Compares the encoded values, so that a NaN equals itself."""
         there = items[place : place + 1 or None]
         return bool(there) and self.peer.encode(there[0]) == self.peer.encode(value)
 
@@ -174,7 +175,7 @@ class Asked:
         Of what has no order but its places, `x[0]` is asked: it may have other keys than places. And of objects
         that the test made, the method itself is.
         """
-        is_read = any(asked == "list" for asked, _ in self.answers)
+        is_read = any(operation == "list" for operation, _ in self.answers)
         if not self.has_methods and ("__iter__" in self.claims or isinstance(key, slice) or is_read):
             items = self.items()
             if isinstance(items, dict) or isinstance(key, int | slice):
@@ -188,49 +189,49 @@ class Asked:
         return bool(self.ask_once("bool", bool))
 
 
-PLACE = "an object of the program"  # no attribute has such a name: all others are the object's own
+OBJECT_KEY = "an object of the program"  # no attribute has such a name: all others are the object's own
 
 
 class Remote:
     """The stand-in. `remote_class` adds what the types of such objects claim."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.__dict__[PLACE] = asked
+    def __init__(self, remote: RemoteObject) -> None:
+        self.__dict__[OBJECT_KEY] = remote
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return asked_of(self).get(name)
+        return remote_object(self).get(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        asked_of(self).set(name, value)
+        remote_object(self).set(name, value)
 
     def __str__(self) -> str:
-        return str(asked_of(self).ask_once("str", str))
+        return str(remote_object(self).ask_once("str", str))
 
     def __repr__(self) -> str:
-        return str(asked_of(self).ask_once("repr", str))
+        return str(remote_object(self).ask_once("repr", str))
 
 
-def asked_of(remote: Remote) -> Asked:
-    asked: Asked = remote.__dict__[PLACE]
-    return asked
+def remote_object(remote: Remote) -> RemoteObject:
+    known: RemoteObject = remote.__dict__[OBJECT_KEY]
+    return known
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": lambda self, *arguments, **keywords: asked_of(self).call(arguments, keywords),
-    "__len__": lambda self: asked_of(self).size(),
-    "__iter__": lambda self: iter(asked_of(self).items()),
-    "__getitem__": lambda self, key: asked_of(self).item(key),
-    "__setitem__": lambda self, key, value: asked_of(self).set_item(key, value),
-    "__bool__": lambda self: asked_of(self).truth(),
+    "__call__": lambda self, *arguments, **keywords: remote_object(self).call(arguments, keywords),
+    "__len__": lambda self: remote_object(self).size(),
+    "__iter__": lambda self: iter(remote_object(self).items()),
+    "__getitem__": lambda self, key: remote_object(self).item(key),
+    "__setitem__": lambda self, key, value: remote_object(self).set_item(key, value),
+    "__bool__": lambda self: remote_object(self).truth(),
 }
 # Those of a returned object with keys: `dict(r)` and `r.items()` are answered from what it holds.
-OF_MAPPINGS: dict[str, Callable[..., Any]] = {
-    "keys": lambda self: asked_of(self).items().keys(),
-    "values": lambda self: asked_of(self).items().values(),
-    "items": lambda self: asked_of(self).items().items(),
-    "get": lambda self, key, default=None: asked_of(self).items().get(key, default),
+MAPPING_METHODS: dict[str, Callable[..., Any]] = {
+    "keys": lambda self: remote_object(self).items().keys(),
+    "values": lambda self: remote_object(self).items().values(),
+    "items": lambda self: remote_object(self).items().items(),
+    "get": lambda self, key, default=None: remote_object(self).items().get(key, default),
 }
 
 
@@ -241,11 +242,11 @@ def remote_class(claims: frozenset[str], has_methods: bool) -> type[Remote]:
     if "__getitem__" in claims and "__iter__" not in claims:  # by places, as Python itself does
         methods["__iter__"] = METHODS["__iter__"]
     if "keys" in claims and not has_methods:
-        methods |= OF_MAPPINGS
+        methods |= MAPPING_METHODS
     return type("Remote", (Remote,), {**methods, "__hash__": object.__hash__})
 
 
 def make_remote(peer: PeerChannel, number: int, has_methods: bool, claims: Any) -> Remote:
-    """`claims` comes from the other side: names that nobody knows are left out."""
+    """`claims` comes from the other side: unknown names are left out."""
     named = frozenset(claims.split() if isinstance(claims, str) else ()) & frozenset(CLAIMS)
-    return remote_class(named, has_methods)(Asked(peer, number, named, has_methods))
+    return remote_class(named, has_methods)(RemoteObject(peer, number, named, has_methods))

@@ -24,6 +24,7 @@ from typing import Any
 from foresail.judge.sandbox.cells import run_session
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.probe import probe
+from foresail.judge.sandbox.protocol import BUILD
 from foresail.judge.sandbox.script import PASSED, run_checker, run_script, say
 from foresail.judge.script_names import find_sources
 from foresail.judge.wire import ValueDecoder, ValueEncoder
@@ -139,10 +140,10 @@ def find_function(path: str, namespace: dict[str, Any]) -> Any:
     first, *steps = re.findall(r"\w+|\(\)", path)
     if first not in namespace:
         raise NameError(f"the program does not define {first}")
-    found = namespace[first]
+    value = namespace[first]
     for step in steps:
-        found = found() if step == "()" else getattr(found, step)
-    return found
+        value = value() if step == "()" else getattr(value, step)
+    return value
 
 
 def serve(compiled: bool) -> int:
@@ -216,12 +217,8 @@ def compile_python(compiled: bool) -> int:
 
 def session(compiled: bool) -> int:
     """Runs what comes on the channel, as one program that is written piece by piece."""
-    return guard_session(new_namespace("__main__"))
-
-
-def guard_session(namespace: dict[str, Any]) -> int:
     try:
-        return run_session(namespace)
+        return run_session(new_namespace("__main__"))
     except OSError:  # the other side is gone
         return 0
 
@@ -233,7 +230,7 @@ ROLES: dict[str, Callable[[bool], int]] = {
     "script": run_test_script,
     "checker": run_test_checker,
     "binary": run_binary,
-    "build": build_binary,
+    BUILD: build_binary,
     "compile": compile_python,
     "probe": probe,
     "session": session,

@@ -1,8 +1,8 @@
 """The process that runs a trusted test script. It never runs model code.
 
-The script's entry point stands for a call into the other process. The verdict is how this process ends: 0 only
-after the script's last line. An exception of the program's, unless the text expects it, ends the process where it
-stands: raised inside a test, it could be caught.
+The script's entry point is a call into the other process. The exit status is the verdict: 0 only after the script's
+last line. An exception of the program's ends this process at once, unless the text expects it: raised inside the
+test, it could be caught.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foresail.judge.sandbox.guards import guarded_builtins
 from foresail.judge.sandbox.in_place import is_looked_at
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.reading import TEST, Text, script_frames
-from foresail.judge.sandbox.remote import Remote, asked_of
+from foresail.judge.sandbox.remote import Remote, remote_object
 from foresail.judge.script_names import NameSources, UselessTest, find_sources
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
@@ -32,7 +32,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
     try:
         code = compile(script, TEST, "exec", dont_inherit=True)
         sources = find_sources(script, names)
-        given = import_names(sources)
+        imported = import_names(sources)
     except UselessTest as error:
         return say(BAD_SCRIPT, str(error))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -50,29 +50,29 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         admit=partial(admit, text),
         carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
-    namespace.update(given | guarded_builtins(text, partial(end, FAILED)))
+    namespace.update(imported | guarded_builtins(text, partial(end, FAILED)))
     namespace.update(borrow(peer, sources, text))
     try:
         exec(code, namespace)
     except SystemExit as error:
         return PASSED if error.code in (None, 0) else say(FAILED, f"the script exits with {error.code}")
-    except ImportError as error:  # the program's own would have ended us before
+    except ImportError as error:  # one of the program's would have ended this process before
         return say(BAD_SCRIPT, f"the test imports what is not here: {error}")
     except BaseException as error:
         return say(FAILED, describe_failure(error, script))
-    if peer.asked < 2 and all(isinstance(namespace.get(name), Remote) for name in sources.borrowed):
+    if peer.num_asked < 2 and all(isinstance(namespace.get(name), Remote) for name in sources.borrowed):
         return say(BAD_SCRIPT, "the test never calls the program")
     return PASSED
 
 
 def end(status: int, why: str) -> NoReturn:
-    """A script may catch anything, so it is not told: it ends."""
+    """Ends the process at once: an exception might be caught by the script."""
     os._exit(say(status, why))
 
 
-def admit(text: Text, error: BaseException, asked: str) -> None:
+def admit(text: Text, error: BaseException, request_kind: str) -> None:
     """Returns only where the test's text expects this exception of the program's."""
-    if asked == "get" and isinstance(error, AttributeError) and asks_for_attribute(text):
+    if request_kind == "get" and isinstance(error, AttributeError) and asks_for_attribute(text):
         return
     if not expects(text, type(error)):
         frames = script_frames()
@@ -96,7 +96,7 @@ def shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:300].rstrip(": ")
 
 
-def run_checker(script: str, given: str, output: str, expected: str) -> int:
+def run_checker(script: str, test_input: str, output: str, expected: str) -> int:
     """The script defines `check(input, output, expected)`: false or an exception means wrong."""
     namespace: dict[str, Any] = {"__name__": "checker"}
     namespace |= guarded_builtins(Text(script or ""), partial(end, FAILED))
@@ -109,7 +109,7 @@ def run_checker(script: str, given: str, output: str, expected: str) -> int:
             f"the checker must define check(input, output, expected): {type(error).__name__} {error}",
         )
     try:
-        return PASSED if check(given, output, expected) else say(FAILED, "the checker says no")
+        return PASSED if check(test_input, output, expected) else say(FAILED, "the checker says no")
     except BaseException as error:
         return say(FAILED, f"the checker: {type(error).__name__}: {error}"[:500])
 
@@ -129,24 +129,24 @@ def import_names(sources: NameSources) -> dict[str, Any]:
 
 
 def borrow(peer: Peer, sources: NameSources, text: Text) -> dict[str, Any]:
-    """The entry point, from the program. Nothing else that the program says it has is taken."""
-    wanted = sources.borrowed
-    answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})
-    found, theirs = answer if type(answer) is list and len(answer) == 2 else (None, None)
+    """The entry point, from the program. Other names that the program offers are ignored."""
+    borrowed = sources.borrowed
+    answer = peer.ask({"do": "names", "names": sorted(borrowed), "classes": sorted(sources.defined)})
+    lent_by_name, theirs = answer if type(answer) is list and len(answer) == 2 else (None, None)
     if (
-        type(found) is not dict
+        type(lent_by_name) is not dict
         or type(theirs) is not list
-        or not all(type(v) is list for v in found.values())
+        or not all(type(v) is list for v in lent_by_name.values())
     ):
         end(PROGRAM_GONE, "the program does not say what it defines")
-    lent = {name: value[0] for name, value in found.items() if name in wanted and len(value) == 1}
+    lent = {name: value[0] for name, value in lent_by_name.items() if name in borrowed and len(value) == 1}
     if not lent:
-        end(FAILED, f"the program does not define {' or '.join(sorted(wanted))}")
+        end(FAILED, f"the program does not define {' or '.join(sorted(borrowed))}")
     peer.shared_classes = frozenset(name for name in theirs if type(name) is str)
     for name, value in lent.items():
         if isinstance(value, Remote):
             # By its name, as the script spells it: the program must not choose what counts as a class.
-            asked_of(value).has_methods, asked_of(value).is_class = True, name[0].isupper()
+            remote_object(value).has_methods, remote_object(value).is_class = True, name[0].isupper()
         elif is_passed_on(name, text):
             end(FAILED, f"{name} is a {type(value).__name__} and cannot be called")
     return lent

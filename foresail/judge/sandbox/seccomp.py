@@ -1,7 +1,7 @@
 """Which system calls a program may make. Everything not named here fails with EPERM.
 
-The filter is BPF assembled by hand: the machine's own calling convention or death (no 32-bit and no x32 calls),
-then calls whose arguments matter, then a binary search through the plain ones.
+The filter is BPF assembled by hand. First, calls of another calling convention (32-bit, x32) kill the process; then
+come the calls whose arguments matter, then a binary search through all others.
 """
 
 from __future__ import annotations

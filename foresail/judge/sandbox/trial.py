@@ -1,7 +1,7 @@
 """One test of one program: starts the processes, reads what they left, and decides. All of it in the judge.
 
-The program's process is given code and input. Expected outputs stay here, or go to a process that runs only the
-test's own code.
+The program's process gets code and input. Expected outputs stay here, or go to a process that runs only the test's
+own code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from foresail.records import Verdict
 
 SHOWN = 80  # characters of an output that `detail` keeps
 CORRECT = Verdict(status="correct", score=1.0)
-NOTHING = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+DEV_NULL = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,8 @@ def run_test(worker: JudgeWorker, *, program: Runnable, test: Test, limits: Limi
 
 
 def run_stdin(worker: JudgeWorker, program: Runnable, test: StdinTest, limits: Limits) -> Verdict:
-    with holding(to_bytes(test.input)) as (given,), collecting(2) as (out, errors):
-        descriptors = (program.descriptor, given, out, errors)
+    with holding(to_bytes(test.input)) as (input_file,), collecting(2) as (out, errors):
+        descriptors = (program.descriptor, input_file, out, errors)
         spawn = Spawn(role=program.role, limits=limits, descriptors=descriptors, compiled=program.compiled)
         (ended,) = worker.run(spawn)
         printed = collect(out, limits.output_bytes)
@@ -78,7 +78,7 @@ def run_checker(worker: JudgeWorker, test: StdinTest, printed: bytes, limits: Li
     }
     with holding(json.dumps(request).encode()) as (script,), collecting(1) as (said,):
         (ended,) = worker.run(
-            Spawn(role="checker", limits=limits, descriptors=(script, NOTHING, NOTHING, said))
+            Spawn(role="checker", limits=limits, descriptors=(script, DEV_NULL, DEV_NULL, said))
         )
         return judge_script(ended, read_text(said), word)
 
@@ -92,8 +92,8 @@ def run_call(worker: JudgeWorker, program: Runnable, test: CallTest, limits: Lim
         request = {"function": test.function, "with": encode([list(test.arguments), test.keywords])}
     except WireError as error:
         return Verdict(status="ungradable", score=0.0, detail=f"the test holds {error}")
-    with holding(json.dumps(request).encode()) as (given,), collecting(2) as (errors, answer):
-        descriptors = (program.descriptor, given, NOTHING, errors, answer)
+    with holding(json.dumps(request).encode()) as (request_file,), collecting(2) as (errors, answer):
+        descriptors = (program.descriptor, request_file, DEV_NULL, errors, answer)
         (ended,) = worker.run(
             Spawn(role="call", limits=limits, descriptors=descriptors, compiled=program.compiled)
         )
@@ -119,10 +119,10 @@ def run_asserts(worker: JudgeWorker, program: Runnable, test: AssertTest, limits
     word = secrets.token_hex(8)
     request = json.dumps({"word": word, "script": test.script, "names": list(test.names)}).encode()
     with holding(request) as (script,), collecting(2) as (errors, said):
-        descriptors = (program.descriptor, NOTHING, NOTHING, errors)
+        descriptors = (program.descriptor, DEV_NULL, DEV_NULL, errors)
         served, ran = worker.run(
             Spawn(role="serve", limits=limits, descriptors=descriptors, compiled=program.compiled),
-            Spawn(role="script", limits=limits, descriptors=(script, NOTHING, NOTHING, said)),
+            Spawn(role="script", limits=limits, descriptors=(script, DEV_NULL, DEV_NULL, said)),
         )
         verdict = judge_script(ran, read_text(said), word)
         fault = find_fault(served, errors, limits)
@@ -160,7 +160,7 @@ def find_fault(ended: ExitReport, errors: int, limits: Limits) -> str | None:
 
 
 def read_text(descriptor: int) -> str:
-    """The end of what was written: an error's last words are the telling ones."""
+    """The end of what was written, where an error's message stands."""
     size = os.fstat(descriptor).st_size
     return os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").strip()
 
@@ -176,9 +176,9 @@ def to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def shorten(text: str, most: int = SHOWN) -> str:
-    text = " ".join(text[: 4 * most].split()) if len(text) > most else text.strip()
-    return text if len(text) <= most else text[: most - 1] + "…"
+def shorten(text: str, limit: int = SHOWN) -> str:
+    text = " ".join(text[: 4 * limit].split()) if len(text) > limit else text.strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def wrong(detail: str) -> Verdict:

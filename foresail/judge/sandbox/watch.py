@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from foresail.judge.sandbox.protocol import KILL, NO_CALL
+from foresail.judge.sandbox.protocol import BUILD, KILL, NO_CALL
 
 LONGEST_START = 30.0  # seconds that a process may take to confine itself
 FIRST_LOOK, LOOK, SHORTEST_LOOK = 0.05, 1.0, 0.01  # seconds until the first look, and between two
-IDLE_SHARE = 0.01  # who used less of a processor than this was waiting, unless it waits for a processor
+IDLE_SHARE = 0.01  # a process that used less of a processor was idle, unless it waited for a processor
 ASLEEP = b"STtZX"  # states of a thread that wants no processor, as in proc(5)
 
 
@@ -30,17 +30,17 @@ class Child:
     )  # fmt: skip
 
     def __init__(
-        self, pid: int, started: float, wanted: dict[str, Any], outputs: list[int], calls: int | None = None
+        self, pid: int, started: float, job: dict[str, Any], outputs: list[int], calls: int | None = None
     ) -> None:
         self.pid = pid
         self.calls = calls  # a session's file of calls
         self.call = NO_CALL  # the one that runs, as far as we have seen
         self.at_call = 0.0  # how much processor time the session had used when we first saw it
         self.started = started
-        self.limits: dict[str, float] = wanted["limits"]
+        self.limits: dict[str, float] = job["limits"]
         self.outputs = outputs  # descriptors of what it prints
         # False where it may have children: their work is not on its clock, so that only rlimits bound it.
-        self.own = wanted["role"] != "build" and self.limits["processes"] == 1
+        self.own = job["role"] != BUILD and self.limits["processes"] == 1
         self.status: int | None = None
         self.timed_out = False
         self.peak_kb = 0
@@ -63,7 +63,7 @@ class Child:
         return self.seconds - before
 
     def wants_processor(self, proc: int | None) -> bool:
-        """Whether a thread of it runs, or would if it were let; False also where nobody can tell."""
+        """Whether a thread of it runs or waits for a processor; False also where that cannot be read."""
         if proc is None or not self.pid_in_proc:
             return False
         try:
@@ -127,7 +127,7 @@ class ProcessWatch:
         self.idle = 0.0
         self.used = 0.0  # since the window began
         self.window = self.looked = time.monotonic()
-        self.most_idle = min(child.limits["idle_seconds"] for child in children)
+        self.max_idle_seconds = min(child.limits["idle_seconds"] for child in children)
         self.due = self.pace = FIRST_LOOK
 
     def look(self) -> None:
@@ -149,14 +149,14 @@ class ProcessWatch:
                 elif (left <= 0 and child.own) or now > child.started + backstop:
                     self.end(child)
                 elif child.outputs and child.floods():
-                    self.kill(child.pid)  # whoever reads the output will see why
+                    self.kill(child.pid)  # the judge sees the size of the output
                 elif child.own:
                     self.due = min(self.due, max(left, SHORTEST_LOOK))
         self.count_idle(now, ready)
 
     def count_idle(self, now: float, ready: bool) -> None:
         """By windows that are long enough for a share of a busy processor to show."""
-        length = min(LOOK, self.most_idle)
+        length = min(LOOK, self.max_idle_seconds)
         if now < self.window + length:
             self.due = min(self.due, self.window + length - now)
             return
@@ -167,7 +167,7 @@ class ProcessWatch:
         if waiting and ready and not any(child.wants_processor(self.proc) for child in self.children):
             self.idle += length  # not more, should this look come late
         self.window, self.used = now, 0.0
-        if self.idle >= self.most_idle:
+        if self.idle >= self.max_idle_seconds:
             for child in self.children:
                 if child.status is None:
                     self.end(child)

@@ -17,8 +17,8 @@ from foresail.judge.programs.program import Limits
 from foresail.judge.sandbox.paths import DEVICES, library_paths, toolchain_paths
 from foresail.judge.sandbox.protocol import ENDED, STARTED
 
-GRACE = 30.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
-START = 60.0
+GRACE_SECONDS = 30.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
+START_SECONDS = 60.0
 BUBBLE_BYTES = 64 << 20  # of files that programs write inside bubblewrap
 PACKAGE = Path(__file__).parents[3]  # the folder that holds `foresail`
 FLAGS = ("-s", "-S", "-P", "-B", "-X", "utf8", "-c")  # only the standard library, and nothing from here
@@ -59,7 +59,7 @@ class Spawn:
         limits = self.limits
         files = 0 if self.role == "binary" else limits.file_mb << 20
         derived = {
-            "idle_seconds": limits.most_idle,
+            "idle_seconds": limits.max_idle_seconds,
             "wall_seconds": limits.wall_seconds,
             "largest_file": max(files, limits.output_bytes + 1),
             "call_seconds": self.call_seconds,
@@ -69,7 +69,7 @@ class Spawn:
 
 
 class ExitReport(NamedTuple):
-    """How a process ended, by the word of the process that waited for it."""
+    """How a process ended, as the zygote that waited for it reports."""
 
     status: int  # as from wait(2)
     timed_out: bool
@@ -83,7 +83,7 @@ class ExitReport(NamedTuple):
 
 
 def interpreter() -> str:
-    """The one below a virtual environment: what is installed there is no business of a program's."""
+    """The interpreter below a virtual environment: programs must not import what is installed there."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -144,7 +144,7 @@ class JudgeWorker:
                 self.link.close()
                 raise OSError(error.errno, f"the sandbox cannot be started: {error.strerror}") from error
         try:
-            self.isolation = self.receive(START).decode()
+            self.isolation = self.receive(START_SECONDS).decode()
         except WorkerDied:
             self.close()
             raise
@@ -152,7 +152,7 @@ class JudgeWorker:
     def run(self, *spawns: Spawn) -> list[ExitReport]:
         """Runs all of them at once and waits for the last. Raises WorkerDied when that cannot be done."""
         self.begin(*spawns)
-        return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
+        return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE_SECONDS)
 
     def begin(self, *spawns: Spawn) -> None:
         order = [
@@ -171,7 +171,7 @@ class JudgeWorker:
             raise WorkerDied(f"the sandbox is gone: {error}") from None
 
     def end(self, seconds: float) -> ExitReport:
-        """How a session's process ended, which has been told to."""
+        """How a session's process ended, after it was ordered to end."""
         (ended,) = self.wait(1, seconds)
         return ended
 

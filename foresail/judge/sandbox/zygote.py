@@ -33,7 +33,13 @@ from foresail.judge.sandbox.watch import LONGEST_START, Child, ProcessWatch
 Order = list[dict[str, Any]]  # one entry per process to start
 
 PACKAGE = os.path.abspath(__file__ + "/../../../..")
-PLACES = (3, 0, 1, 2, 4)  # of the program, input, output, errors and the channel, in the order they arrive
+DESCRIPTOR_NUMBERS = (
+    3,
+    0,
+    1,
+    2,
+    4,
+)  # of the program, input, output, errors and the channel, in the order they arrive
 IS_READY = b"r"  # with which no exception's name begins
 # IS_READY, which of the order, its number in /proc, processor seconds that its start took
 READY = struct.Struct("=cBid")
@@ -46,19 +52,19 @@ PRELOADED = (
 
 
 class Confinement(Protocol):
-    """How a level of isolation goes about it. `Namespaces` is the one to read first."""
+    """What every level of isolation does. Read `Namespaces` first."""
 
     def __init__(self, packages: tuple[str, ...]) -> None: ...
 
     def start(self) -> str:
-        """Once, in the zygote: all that can be done beforehand. Says what protects us."""
+        """Once, in the zygote: all that can be done beforehand. Returns the isolation in words."""
 
     def prepare(self, order: Order) -> None:
         """Before the forks of one order."""
 
     def fork(self) -> int: ...
 
-    def confine(self, wanted: dict[str, Any]) -> None:
+    def confine(self, job: dict[str, Any]) -> None:
         """In the new process, before it sees a program."""
 
     def kill(self, pid: int) -> None: ...
@@ -90,7 +96,7 @@ class Zygote:
         self.confinement = confinement
         self.proc = proc
         self.failure = b""
-        while os.open(os.devnull, os.O_RDONLY) <= max(PLACES):
+        while os.open(os.devnull, os.O_RDONLY) <= max(DESCRIPTOR_NUMBERS):
             pass  # these numbers stay taken, so that nothing arrives on one that a child will reuse
         self.ready_in, self.ready_out = map(kernel.lift, os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
         # A judge that dies while a test runs is noticed by a signal, as the end of the test is.
@@ -104,7 +110,7 @@ class Zygote:
         gc.collect()
         gc.freeze()  # a collection in a child would touch, and so copy, every page
         gc.disable()
-        size = socket.CMSG_SPACE(4 * 4 * len(PLACES))
+        size = socket.CMSG_SPACE(4 * 4 * len(DESCRIPTOR_NUMBERS))
         while True:
             message, extra, _, _ = self.link.recvmsg(1 << 16, size)
             if not message:
@@ -120,37 +126,37 @@ class Zygote:
     # Starting.
 
     def spawn(self, order: Order, descriptors: list[int]) -> list[Child]:
-        """Two of one order talk to each other: each gets an end of a channel that nobody else holds."""
+        """Forks a process for each job. Two jobs of one order get the two ends of a channel of their own."""
         self.confinement.prepare(order)
         ends = [end.detach() for end in socket.socketpair()] if len(order) == 2 else []
         children = []
-        for at, wanted in enumerate(order):
-            own, descriptors = descriptors[: wanted["descriptors"]], descriptors[wanted["descriptors"] :]
-            outputs = own[2:4] if wanted["role"] in PRINTING else []
-            calls = own.pop() if wanted["role"] == "session" else None
+        for at, job in enumerate(order):
+            own, descriptors = descriptors[: job["descriptors"]], descriptors[job["descriptors"] :]
+            outputs = own[2:4] if job["role"] in PRINTING else []
+            calls = own.pop() if job["role"] == "session" else None
             own += ends[at : at + 1]
             started = time.monotonic()
             pid = self.confinement.fork()
             if pid == 0:
-                self.become(at, wanted, own)
-            children.append(Child(pid, started, wanted, outputs, calls))
+                self.become(at, job, own)
+            children.append(Child(pid, started, job, outputs, calls))
         for end in ends:
             os.close(end)
         return children
 
-    def become(self, at: int, wanted: dict[str, Any], descriptors: list[int]) -> None:
-        """The child's whole life; it never returns into the zygote's loop.
+    def become(self, at: int, job: dict[str, Any], descriptors: list[int]) -> None:
+        """What the child does; it exits here and never returns into the zygote's loop.
 
-        Word that it is ready goes out before the program runs, on a pipe that is closed by then: a program
-        cannot pass its own failure off as the sandbox's.
+        It reports that it is ready before the program runs, and closes that pipe. So a program cannot make its own
+        failure look like the sandbox's.
         """
         try:
             pid_in_proc = 0 if self.proc is None else int(os.readlink("self", dir_fd=self.proc))
-            for place, descriptor in zip(PLACES, descriptors, strict=False):
+            for place, descriptor in zip(DESCRIPTOR_NUMBERS, descriptors, strict=False):
                 os.dup2(descriptor, place)
-            self.confinement.confine(wanted)
-            os.closerange(max(PLACES[: len(descriptors)]) + 1, self.ready_out)
-            os.closerange(self.ready_out + 1, kernel.MOST_DESCRIPTORS)
+            self.confinement.confine(job)
+            os.closerange(max(DESCRIPTOR_NUMBERS[: len(descriptors)]) + 1, self.ready_out)
+            os.closerange(self.ready_out + 1, kernel.MAX_DESCRIPTORS)
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
             os.write(self.ready_out, READY.pack(IS_READY, at, pid_in_proc, time.process_time()))
             os.close(self.ready_out)
@@ -159,7 +165,7 @@ class Zygote:
             os.write(self.ready_out, f"{type(error).__name__}: {error}".encode()[:300])
             os._exit(1)
         try:
-            os._exit(roles.ROLES[wanted["role"]](wanted["compiled"]))
+            os._exit(roles.ROLES[job["role"]](job["compiled"]))
         finally:
             os._exit(1)
 
@@ -172,7 +178,7 @@ class Zygote:
         while last.status is None:
             if _signal.sigtimedwait(self.signals, watch.due) and self.judge_is_gone():
                 self.confinement.stop()
-                os._exit(0)  # the children go with us
+                os._exit(0)  # the children die with this process
             self.reap(children, os.WNOHANG)
             self.listen(children)
             watch.look()
@@ -194,7 +200,7 @@ class Zygote:
             self.listen(children)
 
     def listen(self, children: list[Child]) -> None:
-        """To children that are ready, or say why they cannot be."""
+        """Reads which children are ready, or why one cannot be."""
         try:
             said = os.read(self.ready_in, 1 << 12)
         except BlockingIOError:
@@ -238,11 +244,11 @@ def preload(packages: tuple[str, ...]) -> None:
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     random.seed(0)  # so that a verdict can be had again
     for name in [name for name in sys.modules if name.startswith("foresail")]:
-        del sys.modules[name]  # a program shall not find us by name
+        del sys.modules[name]  # a program must not find this package by name
 
 
 def open_proc() -> int | None:
-    """/proc as it is before the confinement, whose root has none: shows which of our children want a processor."""
+    """/proc of the host, opened before the confinement hides it: shows which children want a processor."""
     try:
         return kernel.lift(os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:
@@ -250,7 +256,7 @@ def open_proc() -> int | None:
 
 
 def main(descriptor: int, level: str, packages: tuple[str, ...]) -> None:
-    """Confines itself, says how, and goes to work."""
+    """Confines itself, reports how, and carries out orders."""
     link = socket.socket(fileno=kernel.lift(descriptor))
     proc = open_proc()
     confinement = LEVELS[level](packages)

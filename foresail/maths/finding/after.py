@@ -25,14 +25,14 @@ from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, b
 from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.maths.lexicon.table import compiled, pattern, spaced, unspaced, words_for
 
-MANY = 8  # sentences after an answer, and as many at the end
-LONG = 300  # characters of each
-AFTER = 1_000  # characters after an answer that are looked at, and as many at the end of the text
-NEAR = 80  # characters after it in which a word may offer another value
-CORRECTED = 300  # characters after it in which a short English sentence may correct it
-SHORT = 14  # words of such a sentence; longer ones argue
-FEW = 6  # words before a value that is offered
-BRIEF = 8  # words of a sentence that says nothing but that something is wrong
+MAX_SENTENCES = 8  # sentences after an answer, and as many at the end
+SENTENCE_CHARS = 300  # characters of each
+AFTER_CHARS = 1_000  # characters after an answer that are looked at, and as many at the end of the text
+OFFER_CHARS = 80  # characters after it in which a word may offer another value
+CORRECTION_CHARS = 300  # characters after it in which a short English sentence may correct it
+CORRECTION_WORDS = 14  # words of such a sentence; longer ones argue
+OFFER_WORDS = 6  # words before a value that is offered
+BRIEF_WORDS = 8  # words of a sentence that says nothing but that something is wrong
 
 _WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
@@ -118,8 +118,8 @@ _CORRECTING = compiled(rf"\b(?:{spaced('correcting')})\b")
 # Words of which each match of `_CORRECTING`, and of `_DISOWNED`, has one.
 _MAY_CORRECT = Prefilter(words_for("correcting"))
 _MAY_DISOWN = Prefilter(
-    "is are was were seems? looks? would must may might cannot can could no not bukan hindi itu ini mal exceeds times"
-    " plus minus over".split()
+    "is are was were seems? looks? would must may might cannot can could no not bukan hindi itu ini mal exceeds"
+    " times plus minus over".split()
 )
 _TELLING = Prefilter(words_for("denial", "no", "or", "wrong", "correction", "telling"))
 
@@ -131,17 +131,17 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
     """
     if not rest.strip(_MARKS):
         return ()
-    if len(rest) > 2 * AFTER:
-        rest = rest[:AFTER] + "\n" + rest[-AFTER:]
+    if len(rest) > 2 * AFTER_CHARS:
+        rest = rest[:AFTER_CHARS] + "\n" + rest[-AFTER_CHARS:]
     if "$" in rest and (leaving := _LEAVING.match(rest)):
         rest = leaving[1] + rest[leaving.end() :]
     if rest.lstrip(CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
         return None
     if _may_hold(_MAY_CORRECT, rest):
-        corrected = _corrected(rest[:CORRECTED])
+        corrected = _corrected(rest[:CORRECTION_CHARS])
         if corrected is None or corrected:
             return corrected
-    if _may_hold(_MAY_DISOWN, rest) and _DISOWNED.match(rest, 0, LONG):
+    if _may_hold(_MAY_DISOWN, rest) and _DISOWNED.match(rest, 0, SENTENCE_CHARS):
         return None
     if not (
         may_change_answer(rest)
@@ -150,8 +150,8 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
         or (("\n" in rest or "<" in rest) and _VALUE_BELOW.search(rest))
     ):
         return ()
-    first, *later = (sentence[:LONG] for sentence in sentences(rest))
-    later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
+    first, *later = (sentence[:SENTENCE_CHARS] for sentence in sentences(rest))
+    later = later if len(later) <= 2 * MAX_SENTENCES else later[:MAX_SENTENCES] + later[-MAX_SENTENCES:]
     if _is_taken_back_at_once(first):
         return None
     others = list(_offered_at_once(first))
@@ -178,20 +178,20 @@ def _corrected(rest: str) -> tuple[str, ...] | None:
     others: list[str] = []
     for match in _SENTENCE.finditer(rest):
         sentence = match[0]
-        if len(sentence.split()) > SHORT:
+        if len(sentence.split()) > CORRECTION_WORDS:
             continue
         back = _ADMITTED.search(sentence)
         if back and not _NOT_ADMITTED.search(sentence[: back.end()].rsplit(" ", 1)[0]):
             return None
         if correction := _REPLACED.search(sentence):
-            found = values_of(sentence[correction.end() :])
-            others += [value.text for value in found[-1:]]
+            replacements = values_of(sentence[correction.end() :])
+            others += [value.text for value in replacements[-1:]]
     return tuple(others)
 
 
 def is_taken_back(rest: str) -> bool:
     """Whether what follows an answer takes it back."""
-    first, *later = (sentence[:LONG] for sentence in sentences(rest))
+    first, *later = (sentence[:SENTENCE_CHARS] for sentence in sentences(rest))
     return _is_taken_back_at_once(first) or any(_takes_back(sentence, "") for sentence in later)
 
 
@@ -200,11 +200,11 @@ def _is_taken_back_at_once(rest: str) -> bool:
     said = rest.lstrip(CLOSING)
     if said.lstrip("([（ ").startswith(("?", "？")):
         return True
-    if not _WORDY.search(said) or not any(found.search(said) for found in _TAKING_BACK):
+    if not _WORDY.search(said) or not any(expression.search(said) for expression in _TAKING_BACK):
         return False
     ahead = values_of(said)  # of which something may be said in turn
     said = said[: ahead[0].start] if ahead else said
-    return any(found.search(said) for found in _TAKING_BACK)
+    return any(expression.search(said) for expression in _TAKING_BACK)
 
 
 _TAKING_BACK = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
@@ -220,7 +220,7 @@ def _takes_back(sentence: str, answer: str) -> bool:
     if _TAKEN_BACK.search(sentence):
         return True
     words = len(sentence.split())
-    brief = words <= BRIEF
+    brief = words <= BRIEF_WORDS
     if brief and answer and answer in sentence:
         named = [value for value in all_values(sentence) if value.text.strip("$") == answer.strip("$")]
         if any(DENIED.search(sentence[: value.start]) for value in named):
@@ -244,16 +244,18 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
         said = rest[cue.end() : sentence_end(rest, cue.end())]
         return stated_values(said) if values_of(said) else ()
     is_joined = _AND_NUMBER.match(rest) is not None
-    found = (
-        values_of(rest) if is_joined or _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
+    values = (
+        values_of(rest)
+        if is_joined or _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:OFFER_CHARS])
+        else []
     )
-    if not found:
+    if not values:
         return ()
-    between = rest[: found[0].start]
+    between = rest[: values[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
-        return stated_values(rest[found[0].start :])
-    bare = (is_joined or not _BEYOND_MARKS.search(between)) and not rest[found[-1].end :].strip(" .)]*$\\。")
-    return tuple(value.text for value in found) if bare else ()
+        return stated_values(rest[values[0].start :])
+    bare = (is_joined or not _BEYOND_MARKS.search(between)) and not rest[values[-1].end :].strip(" .)]*$\\。")
+    return tuple(value.text for value in values) if bare else ()
 
 
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
@@ -268,12 +270,12 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
         return stated_values(said) if values_of(said) else ()
     if not (_OFFERING.match(sentence) or _MODAL_WORD.search(sentence)) or _METHOD.search(sentence):
         return ()
-    found = values_of(sentence)
-    if not found or len(sentence[: found[0].start].split()) > FEW:
+    values = values_of(sentence)
+    if not values or len(sentence[: values[0].start].split()) > OFFER_WORDS:
         return ()
-    if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
+    if _DIGIT.search(answer) and not _DIGIT.search(values[0].text):  # the point $M$
         return ()
-    return (found[0].text,) if offers_another(sentence, found[0].start) else ()
+    return (values[0].text,) if offers_another(sentence, values[0].start) else ()
 
 
 def offers_another(sentence: str, value: int) -> bool:

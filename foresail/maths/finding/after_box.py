@@ -20,9 +20,9 @@ from foresail.maths.notation.nouns import changes_value, names_things
 from foresail.maths.notation.tree import symbols
 from foresail.maths.notation.units import is_unit
 
-REACH = 200  # characters that are looked at
-FACTOR_REACH = 40  # characters before a box in which the left side's last factor stands
-STEPS = 24  # marks that are read, from the box outwards
+REACH_CHARS = 200  # characters that are looked at
+FACTOR_CHARS = 40  # characters before a box in which the left side's last factor stands
+MAX_MARKS = 24  # marks that are read, from the box outwards
 _BLANKS = " \t\r"
 BARE = ""  # what closes no formula: there is none
 _ENDS = "\\end{"
@@ -112,14 +112,14 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
     """
     if ending := _SENTENCE_END.match(text, end):
         return None if is_worked_on(text, ending.end()) else ()
-    rest = plain_signs(text[end : end + REACH])
+    rest = plain_signs(text[end : end + REACH_CHARS])
     glued = _GLUED_CLOSER.match(rest)
     formula = NOWHERE if glued else formula_around(text, start)
     closer = glued[1] if glued else _CLOSER.get(formula.opener, BARE)
     depth = len(formula.environments)
     # outside: the box's formula has ended
     place, outside, spaced, has_unit, may_close = 0, False, False, False, False
-    for _ in range(STEPS):
+    for _ in range(MAX_MARKS):
         if place >= len(rest):
             return ()
         sign = rest[place]
@@ -174,7 +174,7 @@ def _end_of_blanks(rest: str, place: int) -> int:
 
 def _is_shared_factor(text: str, start: int, rest: str, place: int) -> bool:
     r"""Whether it is the other factor of an equation whose sides both end in this one: `2^9i = \boxed{512}i`."""
-    factor, other = _FACTOR.match(rest, place), _LAST_FACTOR.search(text, max(0, start - FACTOR_REACH), start)
+    factor, other = _FACTOR.match(rest, place), _LAST_FACTOR.search(text, max(0, start - FACTOR_CHARS), start)
     return factor is not None and other is not None and factor[1] == other[1]
 
 

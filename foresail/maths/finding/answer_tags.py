@@ -22,12 +22,12 @@ def tagged_answers(text: str) -> list[Tagged]:
 
     One pass over all tags: looking for each one's end would take the square of their number.
     """
-    found: list[Tagged] = []
+    answers: list[Tagged] = []
     opening: re.Match[str] | None = None
     for tag in TAG.finditer(text):
         if tag[0][1] != "/":
             opening = opening or tag
         elif opening:
-            found.append(Tagged(opening.start(), opening.end(), tag.start(), tag.end()))
+            answers.append(Tagged(opening.start(), opening.end(), tag.start(), tag.end()))
             opening = None
-    return found
+    return answers

@@ -10,7 +10,7 @@ from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, b
 from foresail.maths.finding.values import DENIED, values_of
 from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 
-BEFORE = 80  # characters before an answer that are looked at
+BEFORE_CHARS = 80  # characters before an answer that are looked at
 
 _BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -81,23 +81,25 @@ def said_before(text: str, start: int, end: int, floor: int = 0) -> tuple[str, .
     after = text[end : end + 40].lstrip(CLOSING)
     if (not after.isascii() or after.startswith("nicht")) and _DENIED_AFTER.match(after):
         return None
-    before = text[max(floor, start - BEFORE) : start]
-    looks = _kinds_before(before)
-    if not looks:
+    before = text[max(floor, start - BEFORE_CHARS) : start]
+    kinds = _kinds_before(before)
+    if not kinds:
         return ()
     before = sentences(before)[-1]
-    if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
+    if any(kinds & kind and expression.search(before) for kind, expression in _RULED_OUT):
         return None
-    return _offered_before(before) if looks & OFFER else ()
+    return _offered_before(before) if kinds & OFFER else ()
 
 
 def _offered_before(before: str) -> tuple[str, ...]:
     offer = _BESIDE.search(before)
-    found = values_of(before[: offer.start()]) if offer else []
-    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
+    values = values_of(before[: offer.start()]) if offer else []
+    if (
+        not values or offer is None or not _BARE_NUMBER.fullmatch(values[-1].text)
+    ):  # the side $s$, or \boxed{7}
         return ()
-    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
-    return (found[-1].text,) if beside else ()
+    beside = not _LETTER.search(_COMMAND.sub("", before[values[-1].end : offer.start()]))
+    return (values[-1].text,) if beside else ()
 
 
 def _kinds_before(text: str) -> int:

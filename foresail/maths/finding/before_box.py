@@ -17,9 +17,9 @@ from foresail.maths.finding.values import DENIED
 from foresail.maths.finding.word_operators import changed_by_words_before, changed_by_words_inside
 from foresail.maths.lexicon.table import words_for
 
-REACH = 200  # characters that are looked at
-ENVIRONMENTS = 2_000  # in which an environment may have begun
-STEPS = 24  # marks that are read, from the box outwards
+REACH_CHARS = 200  # characters that are looked at
+ENVIRONMENT_CHARS = 2_000  # in which an environment may have begun
+MAX_MARKS = 24  # marks that are read, from the box outwards
 LONGEST_SIGN = 60  # characters of `\\begin{array}{…}`
 LONGEST_RELATION = 16  # `\\Longrightarrow`
 LONGEST_WORD = 30
@@ -100,10 +100,10 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
 
     What stands before `floor`, another box, is not looked at.
     """
-    floor = max(floor, start - REACH)
+    floor = max(floor, start - REACH_CHARS)
     near = _PLAIN.search(text[max(floor, start - LONGEST_PLAIN) : start])
     is_tagged = text.find("<", floor, start) >= 0
-    has_environment = text.find("\\begin{", max(0, start - ENVIRONMENTS), start) >= 0
+    has_environment = text.find("\\begin{", max(0, start - ENVIRONMENT_CHARS), start) >= 0
     if near and near[1] and not is_tagged and not has_environment:  # a formula of its own
         return True
     before = plain_signs(text[floor:start])
@@ -246,17 +246,17 @@ def _ends_in_word(lead: str, glued: bool, is_apart: bool) -> bool:
 def _without_marks(before: str, mark: re.Pattern[str]) -> tuple[str, bool]:
     """What stands before the blanks, delimiters and typeface at the end, and whether these are no gap at all."""
     lead, glued = before, True
-    for _ in range(STEPS):
+    for _ in range(MAX_MARKS):
         bare = lead.rstrip()
         glued = glued and len(bare) == len(lead)
         lead = bare
         if lead[-1:].isalnum() and "\\" not in lead[-20:]:
             break
-        found = mark.search(lead, max(0, len(lead) - LONGEST_SIGN))
-        if found is None:
+        closing_mark = mark.search(lead, max(0, len(lead) - LONGEST_SIGN))
+        if closing_mark is None:
             break
-        glued = glued and found[0] not in ("*", "_", "`", '"') and found[0][0] != "<"
-        lead = lead[: found.start()]
+        glued = glued and closing_mark[0] not in ("*", "_", "`", '"') and closing_mark[0][0] != "<"
+        lead = lead[: closing_mark.start()]
     return lead, glued
 
 

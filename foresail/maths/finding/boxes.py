@@ -14,9 +14,12 @@ from foresail.maths.finding.prefilter import WordPattern
 from foresail.maths.lexicon.table import compiled, spaced, unspaced, words_for
 from foresail.maths.notation.nouns import names_things
 
-WINDOW = 20_000  # characters around the last box that are looked at
-MOST = 64  # boxes that are looked at for belonging together
-NEAR, FAR = 60, 400  # characters between two boxes that belong together, or may be offered as alternatives
+WINDOW_CHARS = 20_000  # characters around the last box that are looked at
+MAX_BOXES = 64  # boxes that are looked at for belonging together
+NEAR_CHARS, FAR_CHARS = (
+    60,
+    400,
+)  # characters between two boxes that belong together, or may be offered as alternatives
 
 # `\\` is a line break and `\{` a printed brace; neither opens a group. `\\boxed` is an over-escaped `\boxed`.
 _BRACES = re.compile(
@@ -98,8 +101,8 @@ class Box(NamedTuple):
 
 def bare_box(text: str) -> Box | None:
     r"""The last box without braces: `\boxed 7`."""
-    found = list(_BARE.finditer(text))
-    return Box(found[-1][1], *found[-1].span()) if found else None
+    matches = list(_BARE.finditer(text))
+    return Box(matches[-1][1], *matches[-1].span()) if matches else None
 
 
 def find_boxes(text: str, last: int | None = None) -> list[Box]:
@@ -108,15 +111,17 @@ def find_boxes(text: str, last: int | None = None) -> list[Box]:
         last = last_command(text)
     if last < 0:
         return []
-    start = _first_command(text, max(0, last - WINDOW), last)
-    if text.find("phantom", max(0, start - NEAR), last) >= 0:  # it opens before the box that it hides
-        start = max(0, start - NEAR)
-    elif start == last and (plain := _PLAIN.match(text, last) or _FORMULA.match(text, last, last + WINDOW)):
+    start = _first_command(text, max(0, last - WINDOW_CHARS), last)
+    if text.find("phantom", max(0, start - NEAR_CHARS), last) >= 0:  # it opens before the box that it hides
+        start = max(0, start - NEAR_CHARS)
+    elif start == last and (
+        plain := _PLAIN.match(text, last) or _FORMULA.match(text, last, last + WINDOW_CHARS)
+    ):
         return [Box(plain[1].strip(), last, plain.end())]
     contents: dict[int, tuple[int, int]] = {}  # where a box's command begins -> the span inside its braces
     open_groups: list[re.Match[str]] = []
     phantoms = 0  # open groups that are not shown
-    for token in _BRACES.finditer(text, start, last + WINDOW):
+    for token in _BRACES.finditer(text, start, last + WINDOW_CHARS):
         sign = token[0]
         if sign[-1] == "{" and sign != r"\{":
             open_groups.append(token)
@@ -192,12 +197,12 @@ class Offer(NamedTuple):
 def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool]) -> Offer:
     r"""The last box and those it stands beside: `\boxed{1} and \boxed{2}`, but not `\boxed{1}, no: \boxed{2}`."""
     run, is_list = [boxes[-1]], True
-    for place in range(len(boxes) - 2, max(-1, len(boxes) - MOST), -1):
+    for place in range(len(boxes) - 2, max(-1, len(boxes) - MAX_BOXES), -1):
         earlier = boxes[place]
         between = text[earlier.end : run[0].start]
-        if len(between) > FAR:
+        if len(between) > FAR_CHARS:
             break
-        before = text[max(0, earlier.start - FAR) : earlier.start]
+        before = text[max(0, earlier.start - FAR_CHARS) : earlier.start]
         conditions = _CONDITION.search(between) and _CONDITION.search(before)
         if not (conditions or _belong_together(between) or _said_alike(before, between)):
             break
@@ -214,17 +219,17 @@ def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool])
 
 def _belong_together(between: str) -> bool:
     """Whether two boxes are parts of one answer or offered side by side; a correction takes the first one back."""
-    telling = may_change_answer(between)
-    if telling and _OFFERED.search(between):
+    may_change = may_change_answer(between)
+    if may_change and _OFFERED.search(between):
         return True
-    if telling and _CORRECTION.search(between):
+    if may_change and _CORRECTION.search(between):
         return False
     same_again = _AGAIN_HINT.search(between) and _SAME_AGAIN.search(between)
     if same_again or _EQUALS.fullmatch(between):  # then both must be right
-        return len(between) <= NEAR
-    if telling and _ALTERNATIVE.search(between):
+        return len(between) <= NEAR_CHARS
+    if may_change and _ALTERNATIVE.search(between):
         return True
-    if len(between) > NEAR or _REPLACED.search(between):
+    if len(between) > NEAR_CHARS or _REPLACED.search(between):
         return False
     if _PARTS.search(between):
         return True

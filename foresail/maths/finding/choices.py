@@ -13,8 +13,8 @@ from foresail.maths.finding.cues import SENTENCES
 from foresail.maths.finding.phrases import CORRECTION, DOUBT, OR
 from foresail.maths.lexicon.table import compiled, spaced, unspaced
 
-LONGEST = 300  # characters of an answer that begins with its letter
-NEAR = 60  # characters between a denial and the letter it rules out
+ANSWER_CHARS = 300  # characters of an answer that begins with its letter
+DENIAL_CHARS = 60  # characters between a denial and the letter it rules out
 
 _FIRST = compiled(
     r"[\s*(\[]*(?:(?:故|应|因此|所以)?选择?\s*)?"
@@ -30,7 +30,7 @@ _DIGIT = re.compile(r"\d")
 _OTHER = re.compile(r"(?<![A-Za-z0-9'’$\\])[A-HJ](?![A-Za-z0-9'’])")
 _DENIAL = compiled(
     rf"(?:\b(?:{spaced('rules out option')})\b|n[’']t\b|{unspaced('rules out option')})"
-    rf"(?:(?!\bbut\b|\bhowever\b|\binstead\b)[^,;.!?\n]){{0,{NEAR}}}\Z"
+    rf"(?:(?!\bbut\b|\bhowever\b|\binstead\b)[^,;.!?\n]){{0,{DENIAL_CHARS}}}\Z"
 )
 _DENIED_AFTER = compiled(
     r"\s+(?:is|was|are|can)(?:\s?not|n[’']t|\s+(?:wrong|incorrect|false|invalid|out|impossible))\b"
@@ -71,16 +71,16 @@ def chosen_letter(text: str) -> str | None:
 
 def final_choice(text: str) -> str | None:
     """What a response without a box chooses: an option it begins with, or the letter it ends on; "" for several."""
-    if len(text) <= LONGEST and "?" not in text:
+    if len(text) <= ANSWER_CHARS and "?" not in text:
         if (letter := chosen_letter(text)) is not None:
             return letter
         if (option := _MARKED.match(text)) and not _DIGIT.search(text):
             rest = text[option.end() :]
             named = _OTHER.search(rest) or is_taken_back(rest) or _UNCERTAIN.search(rest)
             return "" if named else text
-    if (correct := _called_correct(text[-LONGEST:])) is not None:
+    if (correct := _called_correct(text[-ANSWER_CHARS:])) is not None:
         return correct
-    last = _last(_CONCLUDES, text[-LONGEST:].rpartition("\n")[2])
+    last = _last(_CONCLUDES, text[-ANSWER_CHARS:].rpartition("\n")[2])
     if last is None or _OTHER.search(last["between"]) or _UNCERTAIN.search(last["between"]):
         return None
     sentence, rest = last.string, last["rest"] or ""
@@ -91,9 +91,9 @@ def final_choice(text: str) -> str | None:
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """The match that begins last: of "it's not A because …, therefore I think it's B" the second one."""
-    last = found = pattern.search(text)
-    while found:
-        last, found = found, pattern.search(text, found.start() + 1)
+    last = match = pattern.search(text)
+    while match:
+        last, match = match, pattern.search(text, match.start() + 1)
     return last
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-WINDOW = 2_000  # characters before a place in which its formula may have begun
+WINDOW_CHARS = 2_000  # characters before a place in which its formula may have begun
 
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([a-zA-Z]+)\*?\}")
 # Environments that lay out what stands in them, and change nothing of it.
@@ -44,12 +44,12 @@ NOWHERE = Formula(-1, "", -1, [])
 
 def is_laid_out(text: str, place: int) -> bool:
     """Whether nothing around the place is a matrix, a case, a comment or program text."""
-    return all(sign[2] in _LAYOUTS for sign in _open_environments(text, max(0, place - WINDOW), place))
+    return all(sign[2] in _LAYOUTS for sign in _open_environments(text, max(0, place - WINDOW_CHARS), place))
 
 
 def formula_around(text: str, place: int) -> Formula:
     """The formula that is open at a place. A `$` that prose follows is money."""
-    begin = max(0, place - WINDOW)
+    begin = max(0, place - WINDOW_CHARS)
     environments = _open_environments(text, begin, place)
     names = [sign[2] for sign in environments]
     for opener, closer in (("\\[", "\\]"), ("\\(", "\\)")):
@@ -85,10 +85,10 @@ def _open_environments(text: str, begin: int, place: int) -> list[re.Match[str]]
     r"""The `\begin{…}` of each, the outermost first."""
     if text.find("\\begin{", begin, place) < 0:
         return []
-    found: list[re.Match[str]] = []
+    open_signs: list[re.Match[str]] = []
     for sign in _ENVIRONMENT.finditer(text, begin, place):
         if sign[1] == "begin":
-            found.append(sign)
-        elif found and found[-1][2] == sign[2]:
-            found.pop()
-    return found
+            open_signs.append(sign)
+        elif open_signs and open_signs[-1][2] == sign[2]:
+            open_signs.pop()
+    return open_signs

@@ -2,8 +2,8 @@ r"""Signs as a reader sees them: look-alikes are one sign, and what nobody sees 
 
     plain_signs("－7") -> "-7";   plain_signs("7²") -> "7^";   plain_signs("7\u200b!") -> "7!"
 
-For what stands around a value, not for the value: digits and letters in other typefaces become plain ones, and
-whatever has no place beside a value at all becomes "^".
+Use it on the text around a value, not on the value itself. Digits and letters in other typefaces become plain ones;
+a sign that must not stand beside a value becomes "^".
 """
 
 from __future__ import annotations

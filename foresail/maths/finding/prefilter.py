@@ -13,8 +13,8 @@ from operator import or_
 
 from foresail.maths.lexicon.table import first_words
 
-SHORTEST = 3  # characters of a beginning of words
-LONGEST = 40  # characters of a word that the dictionary stores
+SHORTEST_BEGINNING = 3  # characters of a beginning of words
+LONGEST_WORD = 40  # characters of a word that the dictionary stores
 CAPACITY = 1 << 16  # words in it
 
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
@@ -55,8 +55,10 @@ class _WordBits(dict[str, int]):
         for expression in expressions:
             for word, is_beginning in first_words(expression):
                 if word not in _COMMON and _SPACED.fullmatch(word):
-                    is_prefix = is_beginning and len(word) >= SHORTEST
-                    known = self._prefixes.setdefault(word[:SHORTEST], {}) if is_prefix else self._whole
+                    is_prefix = is_beginning and len(word) >= SHORTEST_BEGINNING
+                    known = (
+                        self._prefixes.setdefault(word[:SHORTEST_BEGINNING], {}) if is_prefix else self._whole
+                    )
                     known[word] = known.get(word, 0) | bit
             if "n[’']" in expression:
                 self._negated |= bit
@@ -66,12 +68,12 @@ class _WordBits(dict[str, int]):
     def __missing__(self, word: str) -> int:
         bare = word.partition("'")[0].partition("’")[0]
         bits = self._whole.get(bare, 0)
-        for prefix, prefix_bits in self._prefixes.get(bare[:SHORTEST], {}).items():
+        for prefix, prefix_bits in self._prefixes.get(bare[:SHORTEST_BEGINNING], {}).items():
             if bare.startswith(prefix):
                 bits |= prefix_bits
         if word.endswith(("n't", "n’t")):
             bits |= self._negated
-        if len(self) < CAPACITY and len(word) <= LONGEST:
+        if len(self) < CAPACITY and len(word) <= LONGEST_WORD:
             self[word] = bits
         return bits
 

@@ -1,7 +1,7 @@
 """Answers without a box: "the answer is 7", "#### 7", "答案是7", or merely the last value of the last sentence.
 
-Cautious where a policy would cheat: questions, doubts and echoes of the prompt state nothing, several values are
-offered together, and what is taken back is no answer.
+A policy must not gain by hedging: questions, doubts and echoes of the prompt state nothing, several values are one
+answer together, and a value that is taken back is no answer.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from foresail.maths.finding.values import (
 from foresail.maths.finding.visible import without_marks
 from foresail.maths.lexicon.table import compiled, spaced, unspaced
 
-TAIL = 3_000  # characters at the end that are searched
-NEAR = 60  # characters between two statements that are made side by side
-NEARBY = 120  # characters before a statement in which another may have been made
-LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
-MOST = 16  # statements side by side
+TAIL_CHARS = 3_000  # characters at the end that are searched
+BETWEEN_CHARS = 60  # characters between two statements that are made side by side
+BEFORE_CHARS = 120  # characters before a statement in which another may have been made
+LABEL_CHARS = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
+MAX_SIDE_BY_SIDE = 16  # statements side by side
 ENDING = " \n.。*$"  # what may end a response after a letter
-CUES = 100  # cues that are looked at, from the end
-SHORT = 200  # a response that may be an answer and nothing else
-FEW = 6  # words around a value that make the same said twice
-LAST = 4  # sentences at the end in which a value is looked for
+MAX_CUES = 100  # cues that are looked at, from the end
+ANSWER_CHARS = 200  # a response that may be an answer and nothing else
+FRAME_WORDS = 6  # words around a value that make the same said twice
+LAST_SENTENCES = 4  # sentences at the end in which a value is looked for
 
 _DOUBT = compiled(UNDECIDED)
 _CORRECTION = compiled(CORRECTION)
@@ -84,18 +84,20 @@ def stated_answers(text: str) -> Stated | None:
 
     Nothing without a statement; None where the last one is doubted, denied or taken back.
     """
-    tail = text[-TAIL:]
+    tail = text[-TAIL_CHARS:]
     if (plain := _plain_statement(tail)) is not None:
         return Stated(plain)
     if "</" in tail and (tagged := tagged_answers(tail)):
         return _side_by_side(tail, tagged)
     tail = without_marks(tail)
     places: list[tuple[int, int, int, int]] = []
-    for start, begin in islice(cues_from_the_end(tail), CUES):
+    for start, begin in islice(cues_from_the_end(tail), MAX_CUES):
         begin, end = _sentence_at(tail, begin)
         if places and end > places[0][0]:  # the answer is 7 and the answer is 8
             end = places[0][0]
-            if end - begin > NEARBY or not values_of(tail[begin:end]):  # Final answer: The final answer is 7
+            if end - begin > BEFORE_CHARS or not values_of(
+                tail[begin:end]
+            ):  # Final answer: The final answer is 7
                 continue
         if begin == end or tail[begin:end].endswith(("?", "？")) or _is_supposed(tail, start):
             continue
@@ -104,7 +106,7 @@ def stated_answers(text: str) -> Stated | None:
         if places and not _may_stand_beside(tail, start, end, places[0][0]):
             break
         places.insert(0, (start, begin, end, end))
-        if len(places) == MOST or not _may_be_said_before(tail, start):
+        if len(places) == MAX_SIDE_BY_SIDE or not _may_be_said_before(tail, start):
             break
     return _side_by_side(tail, places) if places else _NOTHING
 
@@ -140,7 +142,7 @@ def _may_be_said_before(text: str, start: int) -> bool:
     """A cheap look for another statement before this one."""
     if text.startswith("#", start):
         return text.rfind("####", 0, start) >= 0
-    nearby = text[max(0, start - NEARBY) : start]
+    nearby = text[max(0, start - BEFORE_CHARS) : start]
     if not nearby.isascii():
         return True
     words = ("answer", "option", "a:", "jawa", "resp", "sagot", "antwort", "####")
@@ -152,7 +154,7 @@ def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
     if text.startswith("#", later):
         return text.startswith("#", start) and len(_WORDS.findall(text, start, end)) < 2
     between = text[end:later]
-    return len(between) <= NEAR and _REPLACING.search(between) is None
+    return len(between) <= BETWEEN_CHARS and _REPLACING.search(between) is None
 
 
 def _side_by_side(text: str, places: Sequence[tuple[int, int, int, int]]) -> Stated | None:
@@ -176,7 +178,11 @@ def _side_by_side(text: str, places: Sequence[tuple[int, int, int, int]]) -> Sta
 def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
     """What the statement says, with the values that `rest` after it offers, too; None where it does not stand."""
     said = without_marks(text[begin:end]).strip()
-    if _BARE_NUMBER.fullmatch(said) and not rest.strip() and begin - text.rfind("\n", 0, begin) <= LABEL:
+    if (
+        _BARE_NUMBER.fullmatch(said)
+        and not rest.strip()
+        and begin - text.rfind("\n", 0, begin) <= LABEL_CHARS
+    ):
         return Stated((said,))
     if said_before(text, begin, begin) is None:
         return None
@@ -186,8 +192,8 @@ def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
         return None
     if _is_below(text, begin) and (items := items_below(said, 0)[0]):
         said = " ; ".join(items)
-    found = values_of(said)
-    if found and is_taken_back(said[found[0].end :]):
+    values_said = values_of(said)
+    if values_said and is_taken_back(said[values_said[0].end :]):
         return None
     others = offered_after(rest, said)
     if others is None:
@@ -195,7 +201,7 @@ def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
     values = stated_values(said)
     if not values and all_values(said):
         return None
-    *before, own = _SENTENCES.split(text[max(0, begin - NEARBY) : begin])
+    *before, own = _SENTENCES.split(text[max(0, begin - BEFORE_CHARS) : begin])
     if before and (_AGAIN.match(said) or _ANOTHER.search(own) or _OFFERING.match(own)):
         others += ending_values(before[-1])  # 7. The answer is also 8. Another answer is 9
     return Stated((values or (said,)) + others, is_list=not others)
@@ -203,25 +209,25 @@ def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
 
 def last_values(text: str) -> Stated:
     """A response that is an answer and nothing else, or the last value of its last sentences."""
-    whole = without_lead(without_marks(text[-TAIL:])).strip()
+    whole = without_lead(without_marks(text[-TAIL_CHARS:])).strip()
     if (printed := printed_value(whole)) is not None:
         return Stated((printed,))
     if (choice := final_choice(whole)) is not None:
         return Stated((choice,)) if choice else _NOTHING
-    if len(whole) <= SHORT and "?" not in whole:
+    if len(whole) <= ANSWER_CHARS and "?" not in whole:
         if _ONE_WORD.fullmatch(whole):
             return Stated((whole,))
         if is_one_formula(whole):
-            found = values_of(whole)
-            return _NOTHING if found and is_taken_back(whole[found[0].end :]) else Stated((whole,))
+            parts = values_of(whole)
+            return _NOTHING if parts and is_taken_back(whole[parts[0].end :]) else Stated((whole,))
     items = items_below(whole, 0)[0]
     if len(items) > 1 and all(map(is_one_formula, items)):
         return Stated(tuple(items))
     sentences = [sentence for sentence in _SENTENCES.split(whole) if sentence.strip()]
-    if any(_DOUBT.search(sentence) for sentence in sentences[-LAST:]):
+    if any(_DOUBT.search(sentence) for sentence in sentences[-LAST_SENTENCES:]):
         return _NOTHING
     sentences = [_SUPPOSITION.sub("", sentence) for sentence in sentences]
-    for place in range(len(sentences) - 1, max(-1, len(sentences) - 1 - LAST), -1):
+    for place in range(len(sentences) - 1, max(-1, len(sentences) - 1 - LAST_SENTENCES), -1):
         sentence = sentences[place]
         if sentence.rstrip().endswith(("?", "？")):
             continue
@@ -251,7 +257,7 @@ def _ending(earlier: str, sentence: str, values: Answers, rest: str) -> Stated:
 
 def _said_alike(one: str, other: str) -> bool:
     """Whether two values are given in the same few words: "It is 7." and "It is also 8."."""
-    return "=" not in other and 0 < len(frame := _frame(other)) <= FEW and _frame(one) == frame
+    return "=" not in other and 0 < len(frame := _frame(other)) <= FRAME_WORDS and _frame(one) == frame
 
 
 def _frame(sentence: str) -> list[str]:

@@ -20,7 +20,7 @@ _HIDING = re.compile(
     rf"<(?P<ends>/?)(?P<name>s|del|strike|script|style|template|noscript|title|head|textarea|object|rp|rt)(?:\s[^<>]*)?>|{MOVED}",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<(?P<ends>/?)(?P<name>[a-zA-Z]\w*)(?P<told>\s[^<>]{0,200})?(?<!/)>")
+_TAG = re.compile(r"<(?P<ends>/?)(?P<name>[a-zA-Z]\w*)(?P<attributes>\s[^<>]{0,200})?(?<!/)>")
 _HIDDEN_BY_STYLE = re.compile(
     r"\bhidden\b|display\s*:\s*none|visibility|opacity|line-through|(?:font-size|width|height)\s*:\s*0|size\s*=\W?0"
     r"|position\s*:|clip|transform|text-indent|white\b|transparent|#f{3}\b|#f{6}\b|sr-only|strike|none\b",
@@ -37,7 +37,7 @@ def is_hidden(before: str) -> bool:
         return True
     hidden: list[str] = []
     for tag in _TAG.finditer(before):
-        if not tag["ends"] and tag["told"] and _HIDDEN_BY_STYLE.search(tag["told"]):
+        if not tag["ends"] and tag["attributes"] and _HIDDEN_BY_STYLE.search(tag["attributes"]):
             hidden.append(tag["name"])
         elif tag["ends"] and tag["name"] in hidden:
             hidden.remove(tag["name"])

@@ -26,8 +26,8 @@ from foresail.maths.notation.nouns import OPERATORS
 from foresail.maths.notation.number_words import NUMBER_WORDS
 from foresail.maths.notation.tree import EMPTY, INFINITY
 
-NEAR = 20  # characters before a value in which a preposition stands
-LONG_SENTENCE = 500  # of which only the end is looked at
+TIME_CHARS = 20  # characters before a value in which a preposition stands
+SENTENCE_CHARS = 500  # of which only the end is looked at
 
 _SIGNS = r"(?:[-−]\s?)?(?:[$€£¥₹]\s?)?(?<![A-Za-z0-9.^{_])"
 _AFTER_DIGITS = r"(?:\s*/\s*\d+)?(?:\s?\\?%|\s?(?:percent|pct)\b)?"
@@ -86,7 +86,7 @@ _ALTERNATIVE = WordPattern(OR, words_for("or"))
 _WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
 _TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
 # Words beside a value that make another one of it: "twice 7", "7 below zero".
-BEFORE = 60  # characters before a value that are looked at
+BEFORE_CHARS = 60  # characters before a value that are looked at
 _FILLERS = frozenset("of the a an to by than as raised".split())
 # Said of a value only with "of" or "to" in between: a square may be the thing that is asked for.
 _OF = frozenset("square cube power sum product difference quotient all none".split())
@@ -121,20 +121,20 @@ def values_of(sentence: str) -> list[Value]:
 
 def all_values(sentence: str) -> list[Value]:
     """Every value in order, and of an equation what it ends on: all_values("3 + 4 = 7, not 8") -> 7, 8."""
-    found: list[Value] = []
+    values: list[Value] = []
     end = 0
     for match in _VALUES.finditer(without_unclosed(sentence)):
         between = sentence[end : match.start()]
         opened = _OPEN.search(between) is not None
         value = _whole_value(sentence, match, end)
-        if found and opened and _OPERATOR.fullmatch(between):
-            found[-1] = Value(sentence[found[-1].start : value.end], found[-1].start, value.end, True)
+        if values and opened and _OPERATOR.fullmatch(between):
+            values[-1] = Value(sentence[values[-1].start : value.end], values[-1].start, value.end, True)
         else:
-            if found and (_EQUALS.fullmatch(between) or found[-1].text.endswith("=")):
-                _drop_left(sentence, found)
-            found.append(value._replace(open=opened))
+            if values and (_EQUALS.fullmatch(between) or values[-1].text.endswith("=")):
+                _drop_left(sentence, values)
+            values.append(value._replace(open=opened))
         end = value.end
-    return found
+    return values
 
 
 def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
@@ -149,13 +149,13 @@ def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
     return Value(sentence[start:end].strip(), start, end)
 
 
-def _drop_left(sentence: str, found: list[Value]) -> None:
+def _drop_left(sentence: str, values: list[Value]) -> None:
     """Drops what an equation begins with: the 3 + 4 of "3 + 4 = 7", the name in "$ABC$ is 7", 3 cats * 4 cats."""
-    left = found[-1]
+    left = values[-1]
     if left.open or left.text.endswith("=") or not any(character.isdigit() for character in left.text):
-        found.pop()
-        while left.open and found and _FACTORS.search(sentence, found[-1].end, left.start + 1):
-            left = found.pop()
+        values.pop()
+        while left.open and values and _FACTORS.search(sentence, values[-1].end, left.start + 1):
+            left = values.pop()
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
@@ -175,7 +175,7 @@ def stated_values(sentence: str) -> tuple[str, ...]:
 
     All its values count, whatever stands between them, up to a reason that is given for them.
     """
-    sentence = without_lead(sentence[:LONG_SENTENCE])
+    sentence = without_lead(sentence[:SENTENCE_CHARS])
     if aside := _ASIDE.fullmatch(sentence):  # 42 (20 + 22), which is no product
         return tuple(dict.fromkeys((aside[1], *stated_values(aside[2]))))
     if "{" in sentence:
@@ -188,29 +188,29 @@ def stated_values(sentence: str) -> tuple[str, ...]:
     reason = _BECAUSE.search(sentence, first.end())
     if reason and not _ALTERNATIVE.search(sentence[first.end() : reason.start()]):
         sentence = sentence[: reason.start()]
-    found = values_of(sentence)
-    found = [value for value in found if not _tells_time(sentence, value)] or found
-    return tuple(dict.fromkeys(value.text for value in found if not value.open))
+    values = values_of(sentence)
+    values = [value for value in values if not _tells_time(sentence, value)] or values
+    return tuple(dict.fromkeys(value.text for value in values if not value.open))
 
 
 def _tells_time(sentence: str, value: Value) -> bool:
     """Whether a value only says when: the 12 of "220 $ à payer d'ici 12 mois"."""
-    before = sentence[max(0, value.start - NEAR) : value.start]
+    before = sentence[max(0, value.start - TIME_CHARS) : value.start]
     return _WITHIN.search(before) is not None and _TIME.match(sentence, value.end) is not None
 
 
 def ending_values(sentence: str) -> tuple[str, ...]:
     """What a sentence ends on: ("The volume of $ABC$ is 120") -> 120; ("It is $42$ or $43$.") -> $42$, $43$."""
-    sentence = without_lead(sentence[-LONG_SENTENCE:])
+    sentence = without_lead(sentence[-SENTENCE_CHARS:])
     if "{" in sentence:
         sentence = _COMMA_GROUP.sub(",", sentence)
     if is_one_formula(sentence):
         return (sentence,)
-    found = values_of(sentence)
-    if not found or found[-1].open:  # cut off, or x + 7
+    values = values_of(sentence)
+    if not values or values[-1].open:  # cut off, or x + 7
         return ()
-    run = found[-1:]
-    for earlier in reversed(found[:-1]):
+    run = values[-1:]
+    for earlier in reversed(values[:-1]):
         between = sentence[earlier.end : run[0].start]
         alternative = len(between) <= 60 and _ALTERNATIVE.search(between) and not _WORKED_OUT.search(between)
         if not (alternative or _TIGHT.match(between)):
@@ -251,7 +251,7 @@ def formulas(text: str) -> int:
 
 def is_governed(text: str, start: int, end: int) -> bool:
     """Whether words beside the value there make another one of it: "minus 7", "the cube of 7", "7 squared"."""
-    before = text[max(0, start - BEFORE) : start]
+    before = text[max(0, start - BEFORE_CHARS) : start]
     if _ALL_BUT.search(before) or _governs(*_word_before(text, start, _FILLERS)):
         return True
     after = _NEXT_WORDS.match(text, end)
@@ -267,14 +267,9 @@ def is_about_another(text: str, cue: int) -> bool:
     return word in ("not", "wrong", "incorrect") or _governs(word, skipped)
 
 
-def governing_word(clause: str) -> tuple[str, list[str]]:
-    """The word before a value that may govern it, and the fillers after it: "half of the" -> half, [the, of]."""
-    return _word_before(clause, len(clause), _FILLERS)
-
-
 def _word_before(text: str, place: int, fillers: frozenset[str]) -> tuple[str, list[str]]:
     """The last word of the clause before a place that is no filler, and the fillers after it."""
-    clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE) : place])
+    clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE_CHARS) : place])
     words = [word.lower() for word in _ENGLISH_WORD.findall(clause[0] if clause else "")]
     skipped = []
     while words and words[-1] in fillers:

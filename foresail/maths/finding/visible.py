@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _PROGRAM = re.compile(
     r"```[ \t]*(?:python\d?|py|c|cpp|c\+\+|java|javascript|js|ts|typescript|rust|go|r|julia|matlab|octave"

@@ -1,7 +1,7 @@
 r"""Words beside a box that make another value of it: "twice \boxed{7}", "\boxed{7} million", "\boxed{7} over 2".
 
-Softer than what is asked of values without a box: "a sum of \boxed{7}", "at least \boxed{7}", "all but \boxed{7}",
-"\boxed{7} prime numbers" and "\boxed{7} million tons are" are how worked solutions state 7.
+Values without a box have stricter rules (`values.py`). Worked solutions state 7 by "a sum of \boxed{7}", "at least
+\boxed{7}", "all but \boxed{7}", "\boxed{7} prime numbers" and "\boxed{7} million tons are", so these are 7.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from foresail.maths.notation.number_words import NUMBER_WORDS, PARTS, SCALES
 from foresail.maths.notation.units import is_unit
 from foresail.maths.notation.vocabulary import word_set
 
-REACH = 80  # characters that are looked at
-NEXT = 8  # words and marks behind a box, and as many words before it
+REACH_CHARS = 80  # characters that are looked at
+MAX_WORDS = 8  # words and marks behind a box, and as many words before it
 
 # Before a box.
 
@@ -83,11 +83,11 @@ _SAYS_WORDS = re.compile(r"[\s,.:;]*(?:[^\W\d_]{2,}|[aA])(?:[\s,.:;'’-]+(?:[^\
 
 def changed_by_words_before(lead: str) -> bool:
     """changed_by_words_before("So it is minus") -> True; ("a sum of") -> False."""
-    clause = lead[-REACH:].replace("\n", " ").rstrip(" $*\\([{_`'\"")
+    clause = lead[-REACH_CHARS:].replace("\n", " ").rstrip(" $*\\([{_`'\"")
     if not clause.isascii() and _FOREIGN.search(clause):
         return True
     said = _CLAUSE_BREAK.split(clause)[-1]
-    words = _SPOKEN.findall(_ELISION.sub(" ", said.lower()))[-NEXT:]
+    words = _SPOKEN.findall(_ELISION.sub(" ", said.lower()))[-MAX_WORDS:]
     if not words or not clause[-1:].isalpha():
         return clause.endswith("%") and _PERCENT_OF.search(clause) is not None
     last = words[-1]
@@ -194,19 +194,19 @@ _COUNTED = word_set("""
 
 def is_worked_on(text: str, place: int) -> bool:
     """is_worked_on("7, doubled", 1) -> True; is_worked_on("7. Then add 3.", 1) -> True."""
-    return _WORKED_ON.match(text, place, place + REACH) is not None
+    return _WORKED_ON.match(text, place, place + REACH_CHARS) is not None
 
 
 def changed_by_next_words(rest: str) -> bool:
     """changed_by_next_words(" million.") -> True; (" million tons are"), (" apples.") -> False."""
-    return _changed_by_words(rest[:REACH].lstrip(" $*)]}\\\n_`"))
+    return _changed_by_words(rest[:REACH_CHARS].lstrip(" $*)]}\\\n_`"))
 
 
 @lru_cache(maxsize=1024)  # "square units." comes again
 def _changed_by_words(rest: str) -> bool:
     if is_worked_on(rest, 0) or _PHRASES.match(rest) or _FOREIGN_PHRASES.match(rest):
         return True
-    tokens = [token.lower() for token in _TOKENS.findall(rest)[:NEXT]] + [""] * 3
+    tokens = [token.lower() for token in _TOKENS.findall(rest)[:MAX_WORDS]] + [""] * 3
     first, second, third = tokens[:3]
     if _is_operation_later(tokens) or (first in _DENIALS and not second.isalpha()):
         return True

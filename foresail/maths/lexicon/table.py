@@ -5,8 +5,9 @@ r"""The words that readers of answers know, by meaning and language: a file per 
 A word is a regular expression that begins with letters, or with a group of such beginnings: `(?:pense|crois) pas`.
 A line that begins with blanks continues the one before.
 
-To add a language, add a file here with a line for each meaning it has words for. A script without blanks between
-words has a line "unspaced: yes": its words count anywhere, those of other scripts only as whole words.
+To add a language, add a file here with a line for each meaning it has words for; english.txt says what each meaning
+is. A script without blanks between words has a line "unspaced: yes": its words count anywhere, those of others only
+as whole words.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _MORE_LETTERS = re.compile(r"[?*]|\[(?![’'])|\(\?:|\\w")
 
 
-class Row(NamedTuple):
+class LexiconRow(NamedTuple):
     """`is_spaced`: the language puts blanks between words."""
 
     meaning: str
@@ -31,22 +32,23 @@ class Row(NamedTuple):
     is_spaced: bool
 
 
-def read_language(path: Path) -> Iterator[Row]:
+def read_language(path: Path) -> Iterator[LexiconRow]:
     lines = path.read_text(encoding="utf-8").replace("\n    |", " |").splitlines()
-    meanings = [line.split(": ", 1) for line in lines]
+    meanings = [line.split(": ", 1) for line in lines if not line.startswith("#")]
     is_spaced = ["unspaced", "yes"] not in meanings
     for meaning, alternatives in meanings:
         for word in alternatives.split(" | "):
-            yield Row(meaning, path.stem, word, is_spaced)
+            yield LexiconRow(meaning, path.stem, word, is_spaced)
 
 
 TABLE = tuple(row for path in sorted(Path(__file__).parent.glob("*.txt")) for row in read_language(path))
+BY_MEANING: dict[str, list[LexiconRow]] = {}
+for _row in TABLE:
+    BY_MEANING.setdefault(_row.meaning, []).append(_row)
 
 
-def rows(*meanings: str) -> list[Row]:
-    chosen = [row for row in TABLE if row.meaning in meanings]
-    assert {row.meaning for row in chosen} == set(meanings), f"no words for one of {meanings}"
-    return chosen
+def rows(*meanings: str) -> list[LexiconRow]:
+    return [row for meaning in meanings for row in BY_MEANING[meaning]]
 
 
 def words_for(*meanings: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How much work one verdict may cost, counted and not timed, so that a verdict can be repeated anywhere."""
+"""How much work one verdict may cost. Work is counted, not timed: every machine gives the same verdict."""
 
 from __future__ import annotations
 

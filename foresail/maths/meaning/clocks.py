@@ -41,9 +41,9 @@ def clock(node: Node) -> Clock | None:
     return Clock((hours, *rest), half)
 
 
-def are_times(given: Node, gold: Node) -> bool:
+def are_times(candidate: Node, gold: Node) -> bool:
     """Whether both are times of day rather than ratios: one says am or pm, or `1:20` and `2:40` look the part."""
-    mine, theirs = clock(given), clock(gold)
+    mine, theirs = clock(candidate), clock(gold)
     if mine is None or theirs is None:
         return False
     return bool(mine.half or theirs.half) or (_looks_like_a_time(mine) and _looks_like_a_time(theirs))
@@ -54,9 +54,9 @@ def _looks_like_a_time(time: Clock) -> bool:
     return all(value >= 10 or value == 0 for value in time.parts[1:])
 
 
-def same_time(given: Node, gold: Node) -> bool:
+def same_time(candidate: Node, gold: Node) -> bool:
     """The same time; where the right answer says which half of the day, the response must say so too."""
-    mine, theirs = clock(given), clock(gold)
+    mine, theirs = clock(candidate), clock(gold)
     assert mine is not None and theirs is not None
     if mine.half and not theirs.half:
         return mine._replace(half="").of_day == theirs.of_day or mine.of_day == theirs.of_day

@@ -42,16 +42,16 @@ _NATURALS = (POSITIVE_INTEGERS.args, (number(0), number(1), DOTS))  # with or wi
 _SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
 
 
-def same_real_set(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    if not {given.head, gold.head} <= _SETS:
+def same_real_set(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    if not {candidate.head, gold.head} <= _SETS:
         return False
     work.rule = "set"
-    if NATURALS in (given, gold) and "{}" in (given.head, gold.head):
-        listed = given if gold == NATURALS else gold
+    if NATURALS in (candidate, gold) and "{}" in (candidate.head, gold.head):
+        listed = candidate if gold == NATURALS else gold
         return spelled_out(listed.args, work.budget) in _NATURALS
-    mine, theirs = regions(given, work.budget), regions(gold, work.budget)
+    mine, theirs = regions(candidate, work.budget), regions(gold, work.budget)
     if mine is None or theirs is None:
-        return _same_parts(work, given, gold)
+        return _same_parts(work, candidate, gold)
     if len(mine) != len(theirs):
         return False
     names = mine.keys() | theirs.keys()
@@ -60,112 +60,118 @@ def same_real_set(work: ComparisonWork, given: Node, gold: Node) -> bool:
     if mine.keys() != theirs.keys():
         return False
     agree = [same_set(mine[name], theirs[name], work.budget) for name in mine]
-    return _same_parts(work, given, gold) if None in agree else all(agree)
+    return _same_parts(work, candidate, gold) if None in agree else all(agree)
 
 
 def tells_apart(node: Node, budget: Budget) -> bool:
     """Whether conditions hold of some numbers and not of others: `x^2 + 1 > 0` says nothing of x."""
-    found = regions(node, budget)
-    if found is None:
+    parts_of_line = regions(node, budget)
+    if parts_of_line is None:
         return True
-    return not any(is_empty(part, budget) or is_empty(complement(part), budget) for part in found.values())
-
-
-def _same_parts(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    """Where a side cannot be evaluated: the same shape, made of the same parts."""
-    if given.head != gold.head or symbols(given) != symbols(gold):
-        return False
-    if given.head == "list":
-        return same_elements(work, given.args, gold.args)
-    return len(given.args) == len(gold.args) and all(
-        work.same(one, other) if isinstance(one, Node) and isinstance(other, Node) else one == other
-        for one, other in zip(given.args, gold.args, strict=True)
+    return not any(
+        is_empty(part, budget) or is_empty(complement(part), budget) for part in parts_of_line.values()
     )
 
 
-def same_container(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_parts(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    """Where a side cannot be evaluated: the same shape, made of the same parts."""
+    if candidate.head != gold.head or symbols(candidate) != symbols(gold):
+        return False
+    if candidate.head == "list":
+        return same_elements(work, candidate.args, gold.args)
+    return len(candidate.args) == len(gold.args) and all(
+        work.same(one, other) if isinstance(one, Node) and isinstance(other, Node) else one == other
+        for one, other in zip(candidate.args, gold.args, strict=True)
+    )
+
+
+def same_container(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     work.rule = "items"
-    mine, theirs = given.head, gold.head
+    mine, theirs = candidate.head, gold.head
     if mine not in CONTAINERS or theirs not in CONTAINERS:
-        return _same_single(work, given, gold)
-    given_items, gold_items = (spelled_out(_flatten(side), work.budget) for side in (given, gold))
-    if max(len(given_items), len(gold_items)) > MAX_ITEMS:
-        return given == gold
+        return _same_single(work, candidate, gold)
+    candidate_items, gold_items = (spelled_out(_flatten(side), work.budget) for side in (candidate, gold))
+    if max(len(candidate_items), len(gold_items)) > MAX_ITEMS:
+        return candidate == gold
     if mine in _UNORDERED and theirs in _UNORDERED:
-        return _same_collection(work, given_items, gold_items)
+        return _same_collection(work, candidate_items, gold_items)
     if "braces" in (mine, theirs) or "list" in (mine, theirs):
-        if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(given_items) == 2):
+        if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(candidate_items) == 2):
             return False
-        return _same_sequence(work, _in_order(given_items), _in_order(gold_items))
+        return _same_sequence(work, _in_order(candidate_items), _in_order(gold_items))
     if mine in _INTERVALS and theirs in _INTERVALS:
-        pair = len(given_items) == 2 and len(gold_items) == 2
+        pair = len(candidate_items) == 2 and len(gold_items) == 2
         if pair and mine == theirs and (mine != "()" or any(INFINITY in walk(item) for item in gold_items)):
-            return all(_same_end(work, *ends) for ends in zip(given_items, gold_items, strict=True))
-        return (mine == theirs or not pair) and _same_sequence(work, given_items, gold_items)
-    if len(given_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
-        return _same_collection(work, given_items, gold_items)
+            return all(_same_end(work, *ends) for ends in zip(candidate_items, gold_items, strict=True))
+        return (mine == theirs or not pair) and _same_sequence(work, candidate_items, gold_items)
+    if len(candidate_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
+        return _same_collection(work, candidate_items, gold_items)
     return False
 
 
-def _same_single(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_single(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """A container against something else: a vector, a set of one, the letters `A, C` for `AC`."""
-    container, other = (given, gold) if given.head in CONTAINERS else (gold, given)
+    container, other = (candidate, gold) if candidate.head in CONTAINERS else (gold, candidate)
     if other.head == "matrix":
-        return same_matrix(work, given, gold)
+        return same_matrix(work, candidate, gold)
     if container.head == "()" and (vector := as_tuple(other, len(container.args))) is not None:
-        return work.same(vector, gold) if container is gold else work.same(given, vector)
+        return work.same(vector, gold) if container is gold else work.same(candidate, vector)
     items = _flatten(container)
-    if container.head == "list" and {given.head, gold.head} == {"list", "*"}:
-        return _letters(given) is not None and _letters(given) == _letters(gold)
+    if container.head == "list" and {candidate.head, gold.head} == {"list", "*"}:
+        return _letters(candidate) is not None and _letters(candidate) == _letters(gold)
     if container.head not in _UNORDERED or len(items) != 1:
         return False
-    return work.same(_values(items)[0], other) if container is given else work.same(other, _values(items)[0])
+    return (
+        work.same(_values(items)[0], other) if container is candidate else work.same(other, _values(items)[0])
+    )
 
 
-def _same_sequence(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
-    return len(given) == len(gold) and all(map(work.same, given, gold))
+def _same_sequence(work: ComparisonWork, candidate: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+    return len(candidate) == len(gold) and all(map(work.same, candidate, gold))
 
 
-def _same_end(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_end(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """An end of an interval, which may be rounded to four places: 2.6667 for 8/3."""
-    return work.same(given, gold) or is_rounded_end(work.facts(given), work.facts(gold))
+    return work.same(candidate, gold) or is_rounded_end(work.facts(candidate), work.facts(gold))
 
 
-def _same_collection(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+def _same_collection(work: ComparisonWork, candidate: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
     """Every item on either side has its like on the other; order and repetition do not matter."""
-    if _labelled(given) and _labelled(gold):
-        return same_elements(work, given, gold)
-    if _names(gold) > 1 or _names(given) > 1:  # x = 2, y = 1 is not 1, 2
-        return _names(given) * _names(gold) == 0 and _same_sequence(work, _in_order(given), _in_order(gold))
-    if all(is_inequality(item) for item in given) and all(is_inequality(item) for item in gold):
-        return same_elements(work, given, gold)
-    given, gold = _values(given), _values(gold)
-    exact_given = {work.facts(item).exact for item in given}
+    if _labelled(candidate) and _labelled(gold):
+        return same_elements(work, candidate, gold)
+    if _names(gold) > 1 or _names(candidate) > 1:  # x = 2, y = 1 is not 1, 2
+        return _names(candidate) * _names(gold) == 0 and _same_sequence(
+            work, _in_order(candidate), _in_order(gold)
+        )
+    if all(is_inequality(item) for item in candidate) and all(is_inequality(item) for item in gold):
+        return same_elements(work, candidate, gold)
+    candidate, gold = _values(candidate), _values(gold)
+    exact_candidate = {work.facts(item).exact for item in candidate}
     exact_gold = {work.facts(item).exact for item in gold}
-    if None not in exact_given and None not in exact_gold and not _has_decoration(given + gold):
-        return exact_given == exact_gold
-    return same_elements(work, given, gold)
+    if None not in exact_candidate and None not in exact_gold and not _has_decoration(candidate + gold):
+        return exact_candidate == exact_gold
+    return same_elements(work, candidate, gold)
 
 
-def same_elements(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
-    if not given or not gold:
-        return not given and not gold
-    missing = [item for item in gold if not any(_same_item(work, other, item) for other in given)]
-    return not missing and all(any(_same_item(work, item, other) for other in gold) for item in given)
+def same_elements(work: ComparisonWork, candidate: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+    if not candidate or not gold:
+        return not candidate and not gold
+    missing = [item for item in gold if not any(_same_item(work, other, item) for other in candidate)]
+    return not missing and all(any(_same_item(work, item, other) for other in gold) for item in candidate)
 
 
-def _same_item(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_item(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Inside a collection {2} is not 2."""
     work.budget.spend(PAIR_COST)
-    return (given.head == "{}") == (gold.head == "{}") and work.same(given, gold)
+    return (candidate.head == "{}") == (gold.head == "{}") and work.same(candidate, gold)
 
 
-def same_matrix(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_matrix(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     work.rule = "matrix"
-    size = max(len(part.args) * len(part.args[0].args) for part in (given, gold) if part.head == "matrix")
-    given, gold = (as_tuple(side, size) or side for side in (given, gold))
-    mine, theirs = _rows(given), _rows(gold)
-    if given.head != gold.head and 1 in (len(mine), len(theirs)):  # a vector against a tuple
+    size = max(len(part.args) * len(part.args[0].args) for part in (candidate, gold) if part.head == "matrix")
+    candidate, gold = (as_tuple(side, size) or side for side in (candidate, gold))
+    mine, theirs = _rows(candidate), _rows(gold)
+    if candidate.head != gold.head and 1 in (len(mine), len(theirs)):  # a vector against a tuple
         mine, theirs = _as_vector(mine), _as_vector(theirs)
     if [len(row) for row in mine] != [len(row) for row in theirs] or not mine:
         return False
@@ -183,11 +189,11 @@ def _flatten(node: Node) -> tuple[Node, ...]:
     """The items, where `a = 4, -8` gives one name two values, as `x = ±3` does, and `a = b = 1` two names one."""
     items: list[Node] = []
     for item in node.args:
-        given = assignment(item)
-        if given is not None and given.value.head == "list":
-            items += given.value.args
-        elif given is not None and len(labels := item.args[:-2:2]) > 1 and all(map(is_label, labels)):
-            items += (Node("chain", (label, "=", given.value)) for label in labels)
+        candidate = assignment(item)
+        if candidate is not None and candidate.value.head == "list":
+            items += candidate.value.args
+        elif candidate is not None and len(labels := item.args[:-2:2]) > 1 and all(map(is_label, labels)):
+            items += (Node("chain", (label, "=", candidate.value)) for label in labels)
         else:
             items.append(item)
     return tuple(items)
@@ -203,12 +209,14 @@ def _in_order(items: tuple[Node, ...]) -> tuple[Node, ...]:
 
     Only letters of one run have such an order, and indices of one letter; k = 2, b = 3 stays as it is.
     """
-    given = all_known(map(assignment, items))
-    places = all_known(_place(item.label) for item in given) if given else None
-    if given and places:
+    candidate = all_known(map(assignment, items))
+    places = all_known(_place(item.label) for item in candidate) if candidate else None
+    if candidate and places:
         letters = {letter for letter, _ in places}
         if len(letters) == 1 or any(run.issuperset(letters) for run in _RUNS):
-            return tuple(item.value for _, item in sorted(zip(places, given, strict=True), key=itemgetter(0)))
+            return tuple(
+                item.value for _, item in sorted(zip(places, candidate, strict=True), key=itemgetter(0))
+            )
     return _values(items)
 
 
@@ -228,7 +236,7 @@ def _labelled(items: tuple[Node, ...]) -> bool:
 
 def _names(items: tuple[Node, ...]) -> int:
     """How many different things get a value; x_1 and x_2 are two roots of one unknown."""
-    return len({_unknown(given.label) for given in map(assignment, items) if given is not None})
+    return len({_unknown(candidate.label) for candidate in map(assignment, items) if candidate is not None})
 
 
 def _unknown(label: Node) -> Node:

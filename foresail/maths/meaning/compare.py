@@ -1,6 +1,6 @@
 r"""Whether two answers mean the same, whatever shape they have: the rules of `docs/rewards.md` in order.
 
-`same_answer(new_work(seed, budget), given, gold)` looks up what both sides are (a relation, a container, a
+`same_answer(new_work(seed, budget), candidate, gold)` looks up what both sides are (a relation, a container, a
 matrix, a quantity, a value) in the table `KINDS` and asks the function that knows that kind. A response is held to
 what it claims: a chain such as `x = 8 = 7` is wrong because its sides differ.
 """
@@ -77,39 +77,39 @@ def new_work(seed: str, budget: Budget) -> ComparisonWork:
     return ComparisonWork(seed, same, budget)
 
 
-def same_answer(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_answer(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Whether a response's answer means what the right one means."""
-    mine, theirs = plain_value(given), plain_value(gold)
+    mine, theirs = plain_value(candidate), plain_value(gold)
     if mine is not None and theirs is not None:  # most answers, decided at once
         return mine == theirs
-    if _leaves_work(given) and not RESTATING & heads(gold):
+    if _leaves_work(candidate) and not RESTATING & heads(gold):
         work.rule = "restatement"
         return False
-    sides = aligned(given, gold)
+    sides = aligned(candidate, gold)
     if sides is None:
         work.rule = "domain"
         return False
     return same(work, *sides) or _same_but_for_a_sign(work, *sides)
 
 
-def _leaves_work(given: Node) -> bool:
+def _leaves_work(candidate: Node) -> bool:
     r"""Whether a computation is left to do: `\gcd(12, 18)`, and not `\gcd(12, 18) = 6`."""
-    if not RESTATING & heads(given):
+    if not RESTATING & heads(candidate):
         return False
-    if given.head in ("chain", "list"):
-        values = [value_of(given)] if given.head == "chain" else given.args
-        return values == [given] or any(map(_leaves_work, values))
+    if candidate.head in ("chain", "list"):
+        values = [value_of(candidate)] if candidate.head == "chain" else candidate.args
+        return values == [candidate] or any(map(_leaves_work, values))
     return True
 
 
-def _same_but_for_a_sign(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_but_for_a_sign(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     r"""`28\%` where 28 is asked, `90^\circ` for 90 and the reverse: the sign may stand in the question."""
-    if (amount := without_sign(given, "%")) is not None and without_sign(gold, "%") is None:
+    if (amount := without_sign(candidate, "%")) is not None and without_sign(gold, "%") is None:
         value = work.facts(gold).exact
         return value is not None and abs(value) >= 1 and same(work, amount, gold)
-    if (amount := without_sign(gold, "%")) is not None and without_sign(given, "%") is None:
-        return same(work, given, amount)
-    mine, theirs = (value_of(side) for side in (given, gold))
+    if (amount := without_sign(gold, "%")) is not None and without_sign(candidate, "%") is None:
+        return same(work, candidate, amount)
+    mine, theirs = (value_of(side) for side in (candidate, gold))
     if "unit" in (mine.head, theirs.head):  # 45 radians are no 45 degrees
         return False
     if (angle := without_sign(mine, "deg")) is not None and without_sign(theirs, "deg") is None:
@@ -119,60 +119,62 @@ def _same_but_for_a_sign(work: ComparisonWork, given: Node, gold: Node) -> bool:
     return False
 
 
-def same(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """The same for a part of an answer, where nothing is left open."""
-    nodes = [*walk(given), *walk(gold)]
+    nodes = [*walk(candidate), *walk(gold)]
     work.budget.spend(NODE_COST * max(0, len(nodes) - USUAL_NODES))
     marks = {node.head for node in nodes}
     if "pm" in marks:
-        free = with_free_signs(given) or with_free_signs(gold)
-        if free is not None and same(work, with_free_signs(given) or given, with_free_signs(gold) or gold):
+        free = with_free_signs(candidate) or with_free_signs(gold)
+        if free is not None and same(
+            work, with_free_signs(candidate) or candidate, with_free_signs(gold) or gold
+        ):
             return True
     if marks.isdisjoint(_WRITTEN_SHORT):
-        return _same_shape(work, given, gold)
-    given, gold = (
+        return _same_shape(work, candidate, gold)
+    candidate, gold = (
         with_matrices_done(one_quantity(with_conditions_apart(without_signs(side)), work.budget), work.budget)
-        for side in (given, gold)
+        for side in (candidate, gold)
     )
-    return _same_shape(work, given, gold)
+    return _same_shape(work, candidate, gold)
 
 
-def _same_shape(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    if is_inequality(given) or is_inequality(gold):
-        return _same_inequality(work, given, gold)
-    row = min(_ROWS.get(given.head, len(KINDS)), _ROWS.get(gold.head, len(KINDS)))
+def _same_shape(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    if is_inequality(candidate) or is_inequality(gold):
+        return _same_inequality(work, candidate, gold)
+    row = min(_ROWS.get(candidate.head, len(KINDS)), _ROWS.get(gold.head, len(KINDS)))
     compare = KINDS[row][1] if row < len(KINDS) else same_quantity
-    return compare(work, given, gold)
+    return compare(work, candidate, gold)
 
 
-def _same_relation(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    given, gold = _by_name(given, gold), _by_name(gold, given)
-    if given.head in CONTAINERS and gold.head in CONTAINERS:
-        return same_container(work, given, gold)
-    left, right = assignment(given), assignment(gold)
+def _same_relation(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    candidate, gold = _by_name(candidate, gold), _by_name(gold, candidate)
+    if candidate.head in CONTAINERS and gold.head in CONTAINERS:
+        return same_container(work, candidate, gold)
+    left, right = assignment(candidate), assignment(gold)
     work.rule = "equation" if left is None and right is None else "assignment"
     if left is not None and not _holds(work, left):
         return False
     if left is not None and right is not None:
         return _same_assignment(work, left.label, left.value, right.label, right.value)
-    if given.head == "chain" and gold.head == "chain":
+    if candidate.head == "chain" and gold.head == "chain":
         if right is not None and not symbols(right.value):  # 2x = 10 where x = 5 is asked
             work.rule = "restatement"
             return False
-        return _same_equation(work, given, gold)
+        return _same_equation(work, candidate, gold)
     if left is not None:
         return in_usual_order(left.label) and same(work, left.value, gold)
-    if (total := sum_of_names(given) if given.head == "chain" else None) is not None:
+    if (total := sum_of_names(candidate) if candidate.head == "chain" else None) is not None:
         return not symbols(gold) and same(work, total, gold)
-    return right is not None and in_usual_order(right.label) and same(work, given, right.value)
+    return right is not None and in_usual_order(right.label) and same(work, candidate, right.value)
 
 
-def _holds(work: ComparisonWork, given: Assignment) -> bool:
+def _holds(work: ComparisonWork, candidate: Assignment) -> bool:
     """Whether a response may claim what it does: 3 + 4 = 7, and 2/3 about 0.67 but not 100 about 104."""
-    if not all(_claim_holds(work, claim, given.value) for claim in given.claims):
+    if not all(_claim_holds(work, claim, candidate.value) for claim in candidate.claims):
         return False
-    value = real_value(given.value, work.budget)
-    about = [real_value(side, work.budget) for side in given.about]
+    value = real_value(candidate.value, work.budget)
+    about = [real_value(side, work.budget) for side in candidate.about]
     return value is None or all(side is None or is_rounded(value, side) for side in about)
 
 
@@ -184,8 +186,8 @@ def _claim_holds(work: ComparisonWork, claim: Node, value: Node) -> bool:
     return known is None or said is None or known == said
 
 
-def _same_region(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    return is_solved(given) and same_real_set(work, given, gold)
+def _same_region(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    return is_solved(candidate) and same_real_set(work, candidate, gold)
 
 
 def _same_assignment(
@@ -208,61 +210,65 @@ def _same_assignment(
     return _same_equation(work, one, other)
 
 
-def _same_builder(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_builder(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     r"""`\{2k \mid k > 1\}`: the same thing under the same conditions, whatever the letters are."""
-    if given.head != gold.head:
-        return same_quantity(work, given, gold)
+    if candidate.head != gold.head:
+        return same_quantity(work, candidate, gold)
     work.rule = "set"
-    names, others = (sorted(symbols(side.args[0])) for side in (given, gold))
+    names, others = (sorted(symbols(side.args[0])) for side in (candidate, gold))
     if len(names) != len(others):
         return False
     for index, (name, other) in enumerate(zip(names, others, strict=True)):
-        given, gold = rename(given, name, f"\0{index}"), rename(gold, other, f"\0{index}")
-    return same(work, given.args[0], gold.args[0]) and same_elements(work, given.args[1:], gold.args[1:])
+        candidate, gold = rename(candidate, name, f"\0{index}"), rename(gold, other, f"\0{index}")
+    return same(work, candidate.args[0], gold.args[0]) and same_elements(
+        work, candidate.args[1:], gold.args[1:]
+    )
 
 
-def _same_equation(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_equation(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Equal up to a factor that is not zero."""
-    mine, theirs = difference(given), difference(gold)
+    mine, theirs = difference(candidate), difference(gold)
     if mine is None or theirs is None or {mine[1], theirs[1]} - {"=", "~"}:
         return False
     return constant_ratio(mine[0], theirs[0], work.seed, work.budget) is not None
 
 
-def _same_inequality(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    if is_solved(gold, strictly=True) and not is_solved(given):
+def _same_inequality(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    if is_solved(gold, strictly=True) and not is_solved(candidate):
         work.rule = "restatement"
         return False
     work.rule = "inequality"
-    if given.head == gold.head == "chain":
-        if _same_links(work, given, gold):
+    if candidate.head == gold.head == "chain":
+        if _same_links(work, candidate, gold):
             return True
-        mine, theirs = difference(given), difference(gold)
+        mine, theirs = difference(candidate), difference(gold)
         if mine is not None and theirs is not None and mine[1] == theirs[1] and mine[1] != "in":
             ratio = constant_ratio(mine[0], theirs[0], work.seed, work.budget)
             if ratio is not None and (mine[1] in ("!=", "=") or _is_positive(ratio)):
                 return True
-    return (is_solved(given) or tells_apart(given, work.budget)) and same_real_set(work, given, gold)
+    return (is_solved(candidate) or tells_apart(candidate, work.budget)) and same_real_set(
+        work, candidate, gold
+    )
 
 
-def _same_links(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_links(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """The same sides in the same order, read from the left or from the right."""
-    turned = (_TURNED.get(part, part) if isinstance(part, str) else part for part in reversed(given.args))
+    turned = (_TURNED.get(part, part) if isinstance(part, str) else part for part in reversed(candidate.args))
     return any(
         sides[1::2] == gold.args[1::2]
         and all(_same_shape(work, one, other) for one, other in zip(sides[::2], gold.args[::2], strict=True))
-        for sides in (given.args, tuple(turned))
+        for sides in (candidate.args, tuple(turned))
     )
 
 
 def _by_name(node: Node, other: Node) -> Node:
     """`(b, a) = (2, 1)` as `b = 2, a = 1`, where the other side has names as well."""
-    given = assignment(node)
-    if given is None or given.label.head != "()" or given.value.head != "()":
+    candidate = assignment(node)
+    if candidate is None or candidate.label.head != "()" or candidate.value.head != "()":
         return node
-    if len(given.label.args) != len(given.value.args) or "chain" not in heads(other):
+    if len(candidate.label.args) != len(candidate.value.args) or "chain" not in heads(other):
         return node
-    pairs = zip(given.label.args, given.value.args, strict=True)
+    pairs = zip(candidate.label.args, candidate.value.args, strict=True)
     return Node("list", tuple(Node("chain", (name, "=", value)) for name, value in pairs))
 
 

@@ -158,8 +158,8 @@ def _nth_root(value: Fraction, index: Fraction) -> Fraction | None:
     return _root(value, index.numerator)
 
 
-def _whole(value: Fraction, most: int) -> int | None:
-    return value.numerator if value.denominator == 1 and 0 <= value.numerator <= most else None
+def _whole(value: Fraction, limit: int) -> int | None:
+    return value.numerator if value.denominator == 1 and 0 <= value.numerator <= limit else None
 
 
 def _factorial(value: Fraction, step: int = 1) -> Fraction | None:
@@ -182,11 +182,11 @@ def _permutations(n: Fraction, k: Fraction) -> Fraction | None:
     return None if total is None or part is None else Fraction(math.perm(total, part))
 
 
-def _of_integers(function: Callable[..., int], most: int) -> Callable[..., Fraction | None]:
-    """The function of up to `most` integers; None for fractions."""
+def _of_integers(function: Callable[..., int], max_values: int) -> Callable[..., Fraction | None]:
+    """The function of up to `max_values` integers; None for fractions."""
 
     def value(*values: Fraction) -> Fraction | None:
-        if len(values) > most or any(v.denominator != 1 for v in values):
+        if len(values) > max_values or any(v.denominator != 1 for v in values):
             return None
         return Fraction(function(*(v.numerator for v in values)))
 

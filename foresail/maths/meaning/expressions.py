@@ -216,20 +216,22 @@ def _rounds_to(
     `least` digits are asked for, and `within` how much of the last one's unit they may be off.
     """
     digits = decimal.decimal_digits
-    given = decimal.exact if digits >= least and not other.decimal_digits else None
-    if given is None or given.denominator == 1:
+    candidate = decimal.exact if digits >= least and not other.decimal_digits else None
+    if candidate is None or candidate.denominator == 1:
         return False
-    decimal.budget.spend(2 * size_cost(given) + (size_cost(other.exact) if other.exact is not None else 0))
-    unit = within * Fraction(10) ** (_magnitude(abs(given)) - digits + 1)
+    decimal.budget.spend(
+        2 * size_cost(candidate) + (size_cost(other.exact) if other.exact is not None else 0)
+    )
+    unit = within * Fraction(10) ** (_magnitude(abs(candidate)) - digits + 1)
     if other.exact is not None:
         # integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 need not
-        return WRITTEN_OUT % other.exact.denominator != 0 and abs(given - other.exact) < unit
+        return WRITTEN_OUT % other.exact.denominator != 0 and abs(candidate - other.exact) < unit
     if other.value is None or not other.value.is_real:
         return False
-    given_fine, unit_fine = (
-        other.value.fine.context.mpf(value.numerator) / value.denominator for value in (given, unit)
+    candidate_fine, unit_fine = (
+        other.value.fine.context.mpf(value.numerator) / value.denominator for value in (candidate, unit)
     )
-    return bool(abs(other.value.fine - given_fine) < unit_fine)
+    return bool(abs(other.value.fine - candidate_fine) < unit_fine)
 
 
 def _magnitude(value: Fraction) -> int:

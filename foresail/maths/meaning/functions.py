@@ -31,8 +31,8 @@ def is_real(ctx: Any, value: Any) -> bool:
     return not isinstance(value, ctx.mpc) or value.imag == 0
 
 
-def _bounded(ctx: Any, value: Any, most: int = MAX_ARGUMENT) -> Any:
-    if abs(value) > most:
+def _bounded(ctx: Any, value: Any, limit: int = MAX_ARGUMENT) -> Any:
+    if abs(value) > limit:
         raise BeyondLimits("too large", hopeless=True)
     return value
 

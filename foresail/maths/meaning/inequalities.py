@@ -41,7 +41,7 @@ _OVER = {("+", "<"), ("+", "<="), ("-", ">"), ("-", ">=")}  # true of every numb
 
 
 def solution_set(chain: Node, budget: Budget) -> RealSet | None:
-    """Where every link of the chain holds, in its only unknown; None where that cannot be told."""
+    """Where every link of the chain holds, in its only unknown; None where that is not known."""
     sides, signs = chain.args[::2], chain.args[1::2]
     if not set(signs) <= _ALLOWED.keys():
         return None
@@ -145,12 +145,12 @@ def _values_of(difference: Node, budget: Budget) -> Function:
 
 def _crossings(value_at: Function) -> list[Fraction]:
     """Roots and poles between neighbours of the grid, where the sign changes."""
-    found: list[Fraction] = []
+    crossings: list[Fraction] = []
     known = [(x, value) for x in GRID if (value := _known(value_at, x)) is not None]
     for (left, below), (right, above) in pairwise(known):
-        if below * above < 0 and len(found) < MAX_CROSSINGS:
-            found.append(_narrow(value_at, left, right, below > 0))
-    return found
+        if below * above < 0 and len(crossings) < MAX_CROSSINGS:
+            crossings.append(_narrow(value_at, left, right, below > 0))
+    return crossings
 
 
 def _known(value_at: Function, x: Fraction) -> Fraction | None:

@@ -1,8 +1,8 @@
 r"""Letters that stand for no particular thing: the C of `x^2 + C`, the k of `\pi + k\pi, k \in \mathbb{Z}`.
 
-A response may use other ones. `aligned(given, gold)` gives both without their domains, the response with the right
-answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`. And letters
-that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then.
+A response may use other ones. `aligned(candidate, gold)` gives both without their domains, the response with the
+right answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`. And
+letters that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _USUALLY_COMPLEX = frozenset("z w z_1 z_2 w_1 w_2".split())
 _OF_COMPLEX = frozenset(["re", "im", "conj", "arg"])
 
 
-def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
-    mine, my_domains = _without_domains(given)
+def aligned(candidate: Node, gold: Node) -> tuple[Node, Node] | None:
+    mine, my_domains = _without_domains(candidate)
     theirs, their_domains = _without_domains(gold)
     if my_domains and their_domains:
         if list(my_domains.values()) != list(their_domains.values()):
@@ -38,7 +38,7 @@ def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
     elif my_domains or their_domains:
         declared, core = (my_domains, mine) if my_domains else (their_domains, theirs)
         if any(not _says_little(name, domain, core) for name, domain in declared.items()):
-            return given, gold
+            return candidate, gold
         mine = _renamed(mine, _pairing(mine, theirs, INTEGER_LETTERS, INTEGER_LETTERS))
     elif symbols(mine) == symbols(theirs):
         return mine, theirs
@@ -59,10 +59,10 @@ def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
     names = [_declared(item) for item in node.args]
     declared = [(name, item.args[2]) for name, item in zip(names, node.args, strict=True) if name]
     domains = {name: domain for name, domain in declared if domain.head == "set"}
-    kept = tuple(item for name, item in zip(names, node.args, strict=True) if name not in domains)
-    if not domains or not kept or (node.head == "builder" and len(kept) > 1):
+    parts = tuple(item for name, item in zip(names, node.args, strict=True) if name not in domains)
+    if not domains or not parts or (node.head == "builder" and len(parts) > 1):
         return node, {}
-    return (kept[0] if len(kept) == 1 else Node("list", kept)), domains
+    return (parts[0] if len(parts) == 1 else Node("list", parts)), domains
 
 
 def _free_constant(node: Node) -> str:
@@ -105,12 +105,12 @@ def _says_little(name: str, domain: Node, core: Node) -> bool:
     return domain == _ALL or (domain == _WHOLE and not any(map(is_condition, walk(core))))
 
 
-def _pairing(given: Node, gold: Node, mine: frozenset[str], theirs: frozenset[str]) -> dict[str, str]:
+def _pairing(candidate: Node, gold: Node, mine: frozenset[str], theirs: frozenset[str]) -> dict[str, str]:
     """Which letter of the response is which of the right answer's, by the order in which they appear."""
-    if not heads(gold) & _FORMULAS or not heads(given) & _FORMULAS:  # options: AC is not AD
+    if not heads(gold) & _FORMULAS or not heads(candidate) & _FORMULAS:  # options: AC is not AD
         return {}
-    ours, others = symbols(given), symbols(gold)
-    left = [name for name in _in_order(given) if name not in others]
+    ours, others = symbols(candidate), symbols(gold)
+    left = [name for name in _in_order(candidate) if name not in others]
     right = [name for name in _in_order(gold) if name not in ours]
     if len(left) != len(right) or not mine.issuperset(left) or not theirs.issuperset(right):
         return {}
@@ -138,13 +138,13 @@ def _renamed(node: Node, names: dict[str, str]) -> Node:
 
 def complex_letters(one: Node, other: Node) -> frozenset[str]:
     """The letters that either side takes for complex: those in Re, Im or a conjugate, and z and w in bars."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in (*walk(one), *walk(other)):
         if part.head in _OF_COMPLEX or (part.head == "apply" and part.args[0] == "bar"):
-            found |= symbols(part)
+            names |= symbols(part)
         elif part.head == "abs":
-            found |= symbols(part) & _USUALLY_COMPLEX
-    return frozenset(found)
+            names |= symbols(part) & _USUALLY_COMPLEX
+    return frozenset(names)
 
 
 def with_both_parts(node: Node, letters: frozenset[str]) -> Node:

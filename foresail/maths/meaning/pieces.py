@@ -41,17 +41,17 @@ class Function(NamedTuple):
         return None
 
 
-def same_pieces(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_pieces(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Whether two functions by cases are the same."""
     work.rule = "cases"
-    if given.head != gold.head:
+    if candidate.head != gold.head:
         return False
-    mine, theirs = _function(given, work), _function(gold, work)
+    mine, theirs = _function(candidate, work), _function(gold, work)
     if mine is None or theirs is None:
-        return _same_by_conditions(work, given, gold)
+        return _same_by_conditions(work, candidate, gold)
     if mine.variable != theirs.variable:
-        renamed = _function(rename(given, mine.variable, theirs.variable), work)
-        if renamed is None or theirs.variable in symbols(given):
+        renamed = _function(rename(candidate, mine.variable, theirs.variable), work)
+        if renamed is None or theirs.variable in symbols(candidate):
             return False
         mine = renamed
     breaks = mine.breaks + theirs.breaks
@@ -112,11 +112,11 @@ def _same_sequence(
     return True
 
 
-def _same_by_conditions(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_by_conditions(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Each value under its own condition; "otherwise" stands for the one that is left on the other side."""
     rest = list(gold.args)
     for value, condition in sorted(
-        (piece.args for piece in given.args), key=lambda args: args[1] == OTHERWISE
+        (piece.args for piece in candidate.args), key=lambda args: args[1] == OTHERWISE
     ):
         place = next((place for place, piece in enumerate(rest) if work.same(condition, piece.args[1])), None)
         if place is None and len(rest) == 1 and OTHERWISE in (condition, rest[0].args[1]):

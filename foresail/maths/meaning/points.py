@@ -35,16 +35,16 @@ _CORNERS = frozenset(["sqrt", "root", "arcsin", "arccos", "arctan", "arccot", "a
 
 
 class Points:
-    """Points that are made when first asked for, and kept to be used again."""
+    """Points that are drawn when they are first needed, and stored for the next loop over them."""
 
     def __init__(self, source: Iterator[Point]) -> None:
-        self.kept: list[Point] = []
+        self.drawn: list[Point] = []
         self.source = source
 
     def __iter__(self) -> Iterator[Point]:
-        yield from self.kept
+        yield from self.drawn
         for point in self.source:
-            self.kept.append(point)
+            self.drawn.append(point)
             yield point
 
 
@@ -81,8 +81,8 @@ def far_points(
         points += [{name: Fraction(rng.randint(-9, 9)) for name in names} for _ in range(INTEGER_POINTS)]
         points.append(dict.fromkeys(names, Fraction(0)))
     points += _corners(sides, names, rng, budget)
-    found = constants(sides, MAX_CONSTANTS, budget)
-    for attempt, (constant, name) in enumerate(product(found, names[:MAX_NAMES])):
+    known = constants(sides, MAX_CONSTANTS, budget)
+    for attempt, (constant, name) in enumerate(product(known, names[:MAX_NAMES])):
         for distance in (*NEARBY, Fraction(0)) if stepped else NEARBY:
             for sign in (1, -1):
                 points.append(random_point(rng, names, attempt) | {name: sign * constant * (1 + distance)})
@@ -171,10 +171,10 @@ def _is_odd(index: Node, budget: Budget) -> bool:
     return value is not None and value.denominator == 1 and value.numerator % 2 == 1
 
 
-def constants(sides: tuple[Node, Node], most: int, budget: Budget) -> list[Fraction]:
+def constants(sides: tuple[Node, Node], limit: int, budget: Budget) -> list[Fraction]:
     """The distinct sizes of the numbers that the sides mention, sums of them included."""
-    found = (abs(value) for side in sides for value in _mentioned(side, budget) if 0 < abs(value) < LARGEST)
-    return list(islice(dict.fromkeys(found), most))
+    values = (abs(value) for side in sides for value in _mentioned(side, budget) if 0 < abs(value) < LARGEST)
+    return list(islice(dict.fromkeys(values), limit))
 
 
 def _mentioned(node: Node, budget: Budget) -> Iterator[Fraction]:

@@ -37,9 +37,9 @@ class ComparisonWork:
         self.known: dict[int, Facts] = {}
         self.rule = "value"
 
-    def same(self, given: Node, gold: Node) -> bool:
+    def same(self, candidate: Node, gold: Node) -> bool:
         """Whether two parts of an answer mean the same."""
-        return self.compare(self, given, gold)
+        return self.compare(self, candidate, gold)
 
     def facts(self, node: Node) -> Facts:
         facts = self.known.get(id(node))
@@ -48,24 +48,24 @@ class ComparisonWork:
         return facts
 
 
-def same_quantity(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_quantity(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Numbers and formulas: `5m` counts where 5 is asked."""
-    return _same_value(work, given, gold) or _same_without_letter_unit(work, given, gold)
+    return _same_value(work, candidate, gold) or _same_without_letter_unit(work, candidate, gold)
 
 
-def same_word(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_word(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     work.rule = "words"
-    return given == gold
+    return candidate == gold
 
 
-def same_measure(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_measure(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Values with units: 1 m and 100 cm, 3 apples and 3, 3:05 pm and 15:05."""
-    if are_times(given, gold):
+    if are_times(candidate, gold):
         work.rule = "time"
-        return same_time(given, gold)
+        return same_time(candidate, gold)
     work.rule = "unit"
-    given, gold = _with_letter_unit(given, gold), _with_letter_unit(gold, given)
-    mine, my_unit = given.args if given.head == "unit" else (given, "")
+    candidate, gold = _with_letter_unit(candidate, gold), _with_letter_unit(gold, candidate)
+    mine, my_unit = candidate.args if candidate.head == "unit" else (candidate, "")
     theirs, their_unit = gold.args if gold.head == "unit" else (gold, "")
     if "deg" in (mine.head, theirs.head) and {my_unit, their_unit} & _RADIANS:
         return _same_value(work, mine, theirs)
@@ -82,29 +82,29 @@ def same_measure(work: ComparisonWork, given: Node, gold: Node) -> bool:
     return _same_value(work, Node("*", (mine, scale)), theirs)
 
 
-def _same_without_letter_unit(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_without_letter_unit(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """`5m` where 5 is asked: a lone unit letter after a number decorates it."""
-    if given.head != "*" or work.facts(gold).exact is None:
+    if candidate.head != "*" or work.facts(gold).exact is None:
         return False
-    amount = _amount(given)
+    amount = _amount(candidate)
     work.rule = "unit"
     return amount is not None and _same_value(work, amount[0], gold)
 
 
-def same_residue(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_residue(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """`7 mod 5` is 2, also where 2 is asked; where the right answer has a modulus its number will do."""
     work.rule = "residue"
-    if given.head == gold.head:
-        if not _same_value(work, given.args[1], gold.args[1]):
+    if candidate.head == gold.head:
+        if not _same_value(work, candidate.args[1], gold.args[1]):
             return False
-        mine, theirs = _remainder(work, given), _remainder(work, gold)
+        mine, theirs = _remainder(work, candidate), _remainder(work, gold)
         if mine is not None and theirs is not None:
             return mine == theirs
-        return _same_value(work, given.args[0], gold.args[0])
-    if given.head == "mod":  # 172 mod 20 leaves the work to others
-        mine = _remainder(work, given)
-        return mine is not None and mine == work.facts(given.args[0]).exact == work.facts(gold).exact
-    return work.same(given, gold.args[0])
+        return _same_value(work, candidate.args[0], gold.args[0])
+    if candidate.head == "mod":  # 172 mod 20 leaves the work to others
+        mine = _remainder(work, candidate)
+        return mine is not None and mine == work.facts(candidate.args[0]).exact == work.facts(gold).exact
+    return work.same(candidate, gold.args[0])
 
 
 def _remainder(work: ComparisonWork, residue: Node) -> Fraction | None:
@@ -112,84 +112,84 @@ def _remainder(work: ComparisonWork, residue: Node) -> Fraction | None:
     return value % modulus if value is not None and modulus is not None and modulus > 0 else None
 
 
-def same_base(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_base(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Two numerals with bases by value; where only the right answer names one, the same digits."""
     work.rule = "base"
-    if given.head == gold.head:
-        return bool(given.args[2] == gold.args[2])
+    if candidate.head == gold.head:
+        return bool(candidate.args[2] == gold.args[2])
     if gold.head == "base":
-        return work.facts(given).exact == Fraction(gold.args[0]) if gold.args[0].isdigit() else False
-    return work.facts(gold).exact == given.args[2]
+        return work.facts(candidate).exact == Fraction(gold.args[0]) if gold.args[0].isdigit() else False
+    return work.facts(gold).exact == candidate.args[2]
 
 
-def same_ratio(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def same_ratio(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """1:2 is 2:4 and one half; 12:00 is a time and only itself."""
-    if are_times(given, gold) or "unit" in (given.head, gold.head):
-        return same_measure(work, given, gold)
+    if are_times(candidate, gold) or "unit" in (candidate.head, gold.head):
+        return same_measure(work, candidate, gold)
     work.rule = "ratio"
-    if given.head == gold.head:
-        if len(given.args) != len(gold.args):
+    if candidate.head == gold.head:
+        if len(candidate.args) != len(gold.args):
             return False
-        if any(work.facts(part).exact == 0 for part in given.args + gold.args):
-            return all(map(work.same, given.args, gold.args))
-        first, second = given.args[0], gold.args[0]
+        if any(work.facts(part).exact == 0 for part in candidate.args + gold.args):
+            return all(map(work.same, candidate.args, gold.args))
+        first, second = candidate.args[0], gold.args[0]
         return all(
             _same_value(work, Node("*", (one, second)), Node("*", (other, first)))
-            for one, other in zip(given.args, gold.args, strict=True)
+            for one, other in zip(candidate.args, gold.args, strict=True)
         )
-    ratio, value = (given, gold) if given.head == ":" else (gold, given)
+    ratio, value = (candidate, gold) if candidate.head == ":" else (gold, candidate)
     return len(ratio.args) == 2 and _same_value(work, Node("/", ratio.args), value)
 
 
-def _same_value(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_value(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     work.rule = "value"
-    if _restates(work, given, gold):
+    if _restates(work, candidate, gold):
         work.rule = "restatement"
         return False
-    if is_word(given) and is_word(gold):  # CAB is not ABC
-        return given == gold
-    if given.head == gold.head == "opaque":
-        return _same_opaque(work, given, gold)
-    if same_expression(work.facts(given), work.facts(gold), work.seed):
+    if is_word(candidate) and is_word(gold):  # CAB is not ABC
+        return candidate == gold
+    if candidate.head == gold.head == "opaque":
+        return _same_opaque(work, candidate, gold)
+    if same_expression(work.facts(candidate), work.facts(gold), work.seed):
         return True
-    if "opaque" in work.facts(gold).heads and work.facts(given).heads <= HEADS - {"opaque"}:
+    if "opaque" in work.facts(gold).heads and work.facts(candidate).heads <= HEADS - {"opaque"}:
         work.rule = "sympy"
-        return _same_by_sympy(work, given, gold)
+        return _same_by_sympy(work, candidate, gold)
     return False
 
 
-def _restates(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _restates(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     r"""Whether the response leaves work undone: an integral for its value, `\sqrt{(x+6)^2}` for `x + 6`."""
-    if RESTATING & heads(given) and not RESTATING & heads(gold):
+    if RESTATING & heads(candidate) and not RESTATING & heads(gold):
         return True
-    if has_steps(given) and not has_steps(gold):
+    if has_steps(candidate) and not has_steps(gold):
         return True
-    return has_corners(given, work.budget) and not has_corners(gold, work.budget)
+    return has_corners(candidate, work.budget) and not has_corners(gold, work.budget)
 
 
-def _same_opaque(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_opaque(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     r"""Sums, products and unions over the same range of the same thing: `\bigcup_{k=1}^5 [k, k+1]`."""
-    if given.args[0] != gold.args[0] or len(given.args) != len(gold.args):
+    if candidate.args[0] != gold.args[0] or len(candidate.args) != len(gold.args):
         return False
-    mine, theirs = (_with_usual_index(side).args for side in (given, gold))
+    mine, theirs = (_with_usual_index(side).args for side in (candidate, gold))
     same_bounds = all(_same_bound(work, *pair) for pair in zip(mine[2:], theirs[2:], strict=True))
     return same_bounds and work.same(mine[1], theirs[1])
 
 
-def _same_bound(work: ComparisonWork, given: Node, gold: Node) -> bool:
-    if not given.head == gold.head == "chain":
-        return given == gold or work.same(given, gold)
-    if given.args[1::2] != gold.args[1::2]:
+def _same_bound(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
+    if not candidate.head == gold.head == "chain":
+        return candidate == gold or work.same(candidate, gold)
+    if candidate.args[1::2] != gold.args[1::2]:
         return False
-    sides = zip(given.args[::2], gold.args[::2], strict=True)
+    sides = zip(candidate.args[::2], gold.args[::2], strict=True)
     return all(one == other or work.same(one, other) for one, other in sides)
 
 
-def _same_by_sympy(work: ComparisonWork, given: Node, gold: Node) -> bool:
+def _same_by_sympy(work: ComparisonWork, candidate: Node, gold: Node) -> bool:
     """Raises Undecided where the right answer alone is too much; a response that is has itself to blame."""
     work.budget.spend(QUESTION_COST)
     try:
-        answer = SYMPY.ask(given, gold, calls=min(CALLS, work.budget.left * CALLS_PER_WORK))
+        answer = SYMPY.ask(candidate, gold, calls=min(CALLS, work.budget.left * CALLS_PER_WORK))
         work.budget.charge(answer.calls // CALLS_PER_WORK)
         return answer.decided()
     except Undecided as error:

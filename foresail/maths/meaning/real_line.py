@@ -43,8 +43,8 @@ EVERYTHING = RealSet((), lambda x: True)
 
 def union(parts: Sequence[RealSet]) -> RealSet:
     def contains(x: Fraction) -> bool | None:
-        found = [part.contains(x) for part in parts]
-        return True if True in found else (None if None in found else False)
+        memberships = [part.contains(x) for part in parts]
+        return True if True in memberships else (None if None in memberships else False)
 
     breaks = tuple(point for part in parts for point in part.breaks)
     return RealSet(breaks, contains, all(part.complete for part in parts))

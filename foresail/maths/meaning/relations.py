@@ -60,8 +60,8 @@ def assignment(node: Node) -> Assignment | None:
 
 def value_of(node: Node) -> Node:
     """What is assigned, or the node itself: value_of(parse("x = 5")) -> 5."""
-    given = assignment(node)
-    return node if given is None else given.value
+    candidate = assignment(node)
+    return node if candidate is None else candidate.value
 
 
 def is_label(node: Node) -> bool:

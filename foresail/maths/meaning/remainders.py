@@ -1,8 +1,7 @@
 r"""Integers and fractions too long to write out, by their remainders modulo three random primes of 80 bits.
 
-`2 \cdot 2^{70000}` is `2^{70001}`, and `9^{9^9}` is not `9^{9^9} + 1`: off by one is seen at any size. Different
-numbers share all three remainders with a chance of one in 10^{60}, and no response can be made to fit primes that
-each process chooses at random.
+`2 \cdot 2^{70000}` is `2^{70001}`, and `9^{9^9}` is not `9^{9^9} + 1`. Different numbers have the same three
+remainders with a chance of one in 10^{60}. Each process draws its primes at random, so no response can fit them.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ POWER_COST = 40
 
 
 def remainders(node: Node, budget: Budget) -> tuple[int, ...] | None:
-    """remainders(parse("2^{70000}")) -> three numbers; None where the value is not rational, or cannot be told."""
-    found = all_known(_remainder(node, prime, budget) for prime in _primes())
-    return None if found is None else tuple(found)
+    """remainders(parse("2^{70000}")) -> three numbers; None where the value is not rational or not known."""
+    by_prime = all_known(_remainder(node, prime, budget) for prime in _primes())
+    return None if by_prime is None else tuple(by_prime)
 
 
 @cache

@@ -34,7 +34,7 @@ def sign_changes(formula: Node, unknown: str, budget: Budget) -> list[Fraction] 
     smooth = [bar.args[0] for bar in bars]
     for signs in product((False, True), repeat=len(bars)):
         smooth.append(_without_bars(formula, dict(zip(bars, signs, strict=True))))
-    found: set[Fraction] = set()
+    places: set[Fraction] = set()
     for part in smooth:
         quotient = _quotient(part, unknown, budget)
         if quotient is None:
@@ -43,8 +43,8 @@ def sign_changes(formula: Node, unknown: str, budget: Budget) -> list[Fraction] 
             rounded = any(isinstance(value, Rounded) for value in polynomial)
             trimmed = _without_leading_zeros(polynomial, _TOLERANCE if rounded else Fraction(0))
             terms = [context().mpf(value.numerator) / value.denominator for value in trimmed]
-            found.update(map(_as_fraction, _roots_and_extremes(terms, budget)))
-    return sorted(found)
+            places.update(map(_as_fraction, _roots_and_extremes(terms, budget)))
+    return sorted(places)
 
 
 def _without_bars(node: Node, negative: dict[Node, bool]) -> Node:

@@ -1,10 +1,9 @@
 """The worker behind `sympy_process.py`: trees in; `same`, `different`, `unknown` or `timeout` and its calls out.
 
 It imports sympy and fills its tables once, then answers each question in a fork of that state. So a question
-costs the same number of calls whatever was asked before, and calls are what is counted: unlike seconds they are
-the same on an idle, a busy and a slow machine. Counting doubles the time of a question; the filled tables make
-up for it. CPU seconds end what makes few calls and computes long in each; they are set so far beyond what the
-calls take that they decide nothing else.
+costs the same number of calls whatever was asked before. Calls are limited rather than seconds, for they are the
+same on an idle, a busy and a slow machine. Counting doubles the time of a question; the filled tables make up for
+it. A limit of CPU seconds, far above what the calls take, ends questions that make few but very long calls.
 """
 
 from __future__ import annotations
@@ -119,13 +118,13 @@ def fill_tables() -> None:
         sympy.simplify(expression.doit() - sympy.Rational(7, 3))
 
 
-def compare(given: Any, gold: Any) -> str:
+def compare(candidate: Any, gold: Any) -> str:
     """By what is left when one is taken from the other; an integral that sympy leaves standing decides nothing."""
     import sympy
 
     right = to_sympy(gold)
     try:
-        left = to_sympy(given)
+        left = to_sympy(candidate)
     except TooLarge:
         return "different"
     difference = sympy.simplify(left.doit() - right.doit())
@@ -156,8 +155,8 @@ def to_sympy(tree: Any) -> Any:
     return _limit_bits(_RULES[head](sympy, *values), LARGEST)
 
 
-def _limit_bits(value: Any, most: int) -> Any:
-    if value.is_Rational and max(abs(value.p), value.q).bit_length() > most:
+def _limit_bits(value: Any, max_bits: int) -> Any:
+    if value.is_Rational and max(abs(value.p), value.q).bit_length() > max_bits:
         raise TooLarge
     return value
 
@@ -217,8 +216,8 @@ def _binomial(sympy: Any, n: Any, k: Any) -> Any:
     return sympy.binomial(n, k)
 
 
-def _limit(size: Any, most: int = LARGEST) -> None:
-    if getattr(size, "is_number", True) and abs(size) > most:
+def _limit(size: Any, limit: int = LARGEST) -> None:
+    if getattr(size, "is_number", True) and abs(size) > limit:
         raise TooLarge
 
 

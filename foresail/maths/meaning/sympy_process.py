@@ -74,10 +74,10 @@ class SympyProcess:
         self.owner = 0
 
     def ask(
-        self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS
+        self, candidate: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS
     ) -> SympyAnswer:
         """Whether sympy finds both equal. Raises Undecided where the process fails."""
-        question = json.dumps([calls, cpu_seconds, _to_json(given), _to_json(gold)]).encode() + b"\n"
+        question = json.dumps([calls, cpu_seconds, _to_json(candidate), _to_json(gold)]).encode() + b"\n"
         with self.lock:
             try:
                 answer = _ask(self.ready(), question, WALL_SECONDS)

@@ -20,7 +20,7 @@ from foresail.maths.notation.tree import EMPTY, INFINITY, Node, Unreadable, numb
 from foresail.maths.stack import again_with_room
 
 MAX_WRAPPINGS = 12
-SHORT = 300  # characters of a text whose readings are remembered
+MAX_CACHED_CHARS = 300  # characters of a text whose readings are remembered
 
 _SIMPLE = re.compile(
     r"\$?(-?)(?:(\d{1,18})|(\d{1,18}\.\d{1,18})|\\[dt]?frac\{(-?\d{1,18})\}\{(\d{1,18})\})(\\?%)?\$?",
@@ -53,7 +53,7 @@ _MEANINGS = (
 
 def read(text: str) -> tuple[Node, ...]:
     r"""Every reading of an answer, likeliest first; none where the text says nothing."""
-    return _read(text) if len(text) <= SHORT else _read.__wrapped__(text)
+    return _read(text) if len(text) <= MAX_CACHED_CHARS else _read.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +110,7 @@ def _read_simple(match: re.Match[str]) -> Node:
 
 def trim(text: str) -> str:
     r"""Takes off what ends a sentence or wraps a formula: trim("$42$.") -> "42"."""
-    return _trim(text) if len(text) <= SHORT else _trim.__wrapped__(text)
+    return _trim(text) if len(text) <= MAX_CACHED_CHARS else _trim.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)  # an answer is trimmed again whenever it is read or compared

@@ -24,7 +24,7 @@ _CONSTANTS = CONSTANTS.keys() | {"circ", "degree"}
 _COMMA, _MEMBER, _INTEGERS = Token(",", ","), Token("command", "in"), Token("command", "mathbbZ")
 
 
-class Domain(NamedTuple):
+class LetterDomain(NamedTuple):
     """Letters, the tokens of the set they are in, and the place after them."""
 
     names: list[Token]
@@ -50,7 +50,7 @@ def with_domains_apart(tokens: list[Token]) -> list[Token]:
     return apart
 
 
-def _domain_at(tokens: list[Token], place: int) -> Domain | None:
+def _domain_at(tokens: list[Token], place: int) -> LetterDomain | None:
     """The domain that is added to what stands before the place; None where there is none, or it has its comma."""
 
     def token(at: int) -> Token:
@@ -96,7 +96,7 @@ def _domain_at(tokens: list[Token], place: int) -> Domain | None:
         return None  # it is where it belongs
     if not (after_comma or bracketed or led) and not _is_added(tokens, start):
         return None
-    return Domain(names, members, place)
+    return LetterDomain(names, members, place)
 
 
 def _is_added(tokens: list[Token], place: int) -> bool:

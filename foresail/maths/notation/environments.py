@@ -83,9 +83,9 @@ def _later_cell(cursor: Cursor) -> Node:
     while cursor.peek().kind == "word" and cursor.peek().text.lower() in CONDITIONAL:
         cursor.advance()
     try:
-        found = cursor.rules.items(cursor)
+        values = cursor.rules.items(cursor)
         if _ends_cell(cursor):
-            return found[0] if len(found) == 1 else Node("list", tuple(found))
+            return values[0] if len(values) == 1 else Node("list", tuple(values))
     except Unreadable:
         pass
     cursor.position, cursor.depth = start, depth
@@ -99,8 +99,8 @@ def _later_cell(cursor: Cursor) -> Node:
 
 
 def _said(words: list[str]) -> Node:
-    kept = [word for word in words if word.lower() not in _FILLERS]
-    return Node("word", (" ".join(kept),))
+    main_words = [word for word in words if word.lower() not in _FILLERS]
+    return Node("word", (" ".join(main_words),))
 
 
 def _ends_cell(cursor: Cursor) -> bool:
@@ -111,7 +111,7 @@ def _drop_alignment(cursor: Cursor) -> None:
     """Takes out each `&` beside a sign of relation: `x &= 1`, `x & = & 1`. A condition keeps its `&`."""
     tokens, depth = cursor.tokens, 0
     end = len(tokens)
-    kept: list[Token] = []
+    tokens_left: list[Token] = []
     for place in range(cursor.position, end):
         token = tokens[place]
         if token.kind == "command":
@@ -119,10 +119,10 @@ def _drop_alignment(cursor: Cursor) -> None:
         if depth < 0:
             end = place
             break
-        neighbours = kept[-1:] + tokens[place + 1 : place + 2]
+        neighbours = tokens_left[-1:] + tokens[place + 1 : place + 2]
         if depth or token.kind != "&" or not any(map(_relates, neighbours)):
-            kept.append(token)
-    cursor.replace(end, kept)
+            tokens_left.append(token)
+    cursor.replace(end, tokens_left)
 
 
 def _relates(token: Token) -> bool:

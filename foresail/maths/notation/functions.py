@@ -63,12 +63,12 @@ def function(cursor: Cursor, command: Token) -> Node:
             base = _log_base(cursor) if head == "log" else script(cursor)
     if power is not None and head in _INVERSES and power == Node("neg", (number(1),)):
         head, power = f"arc{head}", None
-    given = _function_arguments(cursor, head)
+    candidate = _function_arguments(cursor, head)
     if head == "log" and base is not None:
-        given = (given[0], base)
+        candidate = (candidate[0], base)
     elif base is not None:
-        return Node("apply", (head, base, *given))
-    tree = Node(head, given)
+        return Node("apply", (head, base, *candidate))
+    tree = Node(head, candidate)
     return tree if power is None else Node("^", (tree, power))
 
 
@@ -86,15 +86,15 @@ def _log_base(cursor: Cursor) -> Node:
 
 def _function_arguments(cursor: Cursor, head: str) -> tuple[Node, ...]:
     if cursor.peek().kind == "(":
-        given = arguments(cursor)
+        candidate = arguments(cursor)
     elif cursor.peek().kind in (r"\{", "{"):
         group = cursor.rules.atom(cursor)
-        given = group.args if group.head in ("{}", "braces") else (group,)
+        candidate = group.args if group.head in ("{}", "braces") else (group,)
     else:
-        given = (_loose_argument(cursor),)
-    if len(given) not in _ARGUMENTS.get(head, _ONE):
+        candidate = (_loose_argument(cursor),)
+    if len(candidate) not in _ARGUMENTS.get(head, _ONE):
         raise Unreadable(f"{head} of so many things")
-    return given
+    return candidate
 
 
 def _loose_argument(cursor: Cursor) -> Node:
@@ -146,6 +146,6 @@ def opaque(cursor: Cursor, command: Token) -> Node:
     while cursor.starts_factor():
         factors.append(cursor.rules.power(cursor))
     body = factors[0] if len(factors) == 1 and command.text != "int" else Node("*", tuple(factors))
-    found = Node("opaque", (command.text, body, *bounds["_"], *bounds["^"]))
+    operator = Node("opaque", (command.text, body, *bounds["_"], *bounds["^"]))
     counts_with_i = any(bound.head == "chain" and bound.args[0] == I for bound in bounds["_"])
-    return with_letters(found) if counts_with_i else found
+    return with_letters(operator) if counts_with_i else operator

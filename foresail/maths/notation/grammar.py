@@ -33,12 +33,12 @@ def parse(text: str, *, commas: str = "top") -> Node:
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
     cursor = Cursor(with_domains_apart(tokenize(text, commas=commas)), RULES)
-    found = items(cursor)
+    values = items(cursor)
     while cursor.peek().kind == "row":
         cursor.advance()
     if cursor.more():
         raise Unreadable(f"stray {cursor.peek().text}")
-    tree = found[0] if len(found) == 1 else Node("list", tuple(found))
+    tree = values[0] if len(values) == 1 else Node("list", tuple(values))
     if is_deep(tree):
         raise Unreadable("too deep")
     return tree
@@ -67,15 +67,15 @@ def items(cursor: Cursor) -> list[Node]:
         raise Unreadable("nothing there")
     if len(filled) > 1 and any(len(group) > 1 for group in filled):  # p=5,q=2;p=7,q=2 or (0;0;0)
         return [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in filled]
-    found = [item for group in filled for item in group]
-    if logical and not any(map(is_condition, found)):
+    together = [item for group in filled for item in group]
+    if logical and not any(map(is_condition, together)):
         raise Unreadable("logic")
-    unknowns = {frozenset(symbols(item)) for item in found} if both else set()
-    if both and not either and all(map(is_condition, found)) and len(unknowns) == 1:
-        return [join("intersect", found)]
-    if either and len(found) > 1 and all(item.head == "unit" for item in found):  # 1 hour or 30 minutes
-        return [Node("{}", tuple(found))]
-    return [join("union", found)] if either and any(map(is_condition, found)) else found
+    unknowns = {frozenset(symbols(item)) for item in together} if both else set()
+    if both and not either and all(map(is_condition, together)) and len(unknowns) == 1:
+        return [join("intersect", together)]
+    if either and len(together) > 1 and all(item.head == "unit" for item in together):  # 1 hour or 30 minutes
+        return [Node("{}", tuple(together))]
+    return [join("union", together)] if either and any(map(is_condition, together)) else together
 
 
 def relation(cursor: Cursor) -> Node:
@@ -103,11 +103,11 @@ def _pointed_brackets(cursor: Cursor) -> Node:
     cursor.advance()
     cursor.tokens[-1] = Token(")", ")")
     cursor.open.append("(")
-    found = items(cursor)
+    values = items(cursor)
     cursor.open.pop()
     cursor.expect(")")
     cursor.leave()
-    return Node("()", tuple(found))
+    return Node("()", tuple(values))
 
 
 def _relation_sign(cursor: Cursor) -> str | None:

@@ -141,12 +141,12 @@ def greek(cursor: Cursor, command: Token) -> Node:
     if cursor.peek().kind == "_":
         return indexed(cursor, f"\\{name}")
     if name in _GREEK_FUNCTIONS and cursor.peek().kind == "(":
-        given = arguments(cursor)
+        candidate = arguments(cursor)
         if name != "Gamma":
-            return Node("apply", (name.removeprefix("var"), *given))
-        if len(given) != 1:
+            return Node("apply", (name.removeprefix("var"), *candidate))
+        if len(candidate) != 1:
             raise Unreadable("an incomplete gamma function")
-        return Node("gamma", given)
+        return Node("gamma", candidate)
     return symbol(f"\\{name.removeprefix('var')}")
 
 

@@ -1,7 +1,7 @@
 """Which words may stand after a number without changing it: `7 apples`, `5 cm`, and never `7 squared`.
 
-A unit that the table knows, or a phrase that ends on things one counts. Number words, operators, negations,
-prepositions and words of doubt change what a number says, so nothing that holds one is dropped.
+They are a unit of the table, or a phrase that ends on things one counts. Number words, operators, negations,
+prepositions and words of doubt change what a number says, so a phrase with one of them is never dropped.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 MAX_DIGITS = 20_000
 MAX_EXPONENT = 5_000
-_MOST_SHOWN = 60  # digits before the dots of an endless decimal
+_MAX_SHOWN_DIGITS = 60  # digits before the dots of an endless decimal
 _CHUNK = 4_000  # below the 4,300 digits that Python agrees to turn into an integer at once
 
 # Grouped forms first: the alternatives are tried in order, and a match must not stop inside a digit run.
@@ -122,7 +122,7 @@ def _repeating(whole: str, fixed: str, block: str) -> Fraction:
 def _endless(digits: list[str]) -> Fraction | None:
     """Digits that visibly recur before the dots: ["0", "1666"] -> 1/6; None where no block is seen twice."""
     whole, places = (digits[0], digits[-1]) if len(digits) > 1 else ("0", digits[0])
-    if len(places) > _MOST_SHOWN:
+    if len(places) > _MAX_SHOWN_DIGITS:
         return None
     for length in range(1, len(places) // 2 + 1):
         block = places[-length:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 80  # characters of a measure
+MEASURE_CHARS = 80  # characters of a measure
 
 _TIMES = {"d": "days", "h": "hours", "hr": "hours", "hrs": "hours", "m": "minutes", "min": "minutes",
           "mins": "minutes", "s": "seconds", "sec": "seconds", "secs": "seconds"}  # fmt: skip
@@ -33,7 +33,7 @@ def spelled_out(text: str) -> str:
     """The text with short measures and spoken recurring decimals in full; most texts have none."""
     if "epeating" in text or "ecurring" in text or "循环" in text:
         text = _SPOKEN.sub(_with_bar, _BARRED.sub(r"\1", text))
-    if len(text) <= LONGEST and _LOOKS_SHORT.match(text):
+    if len(text) <= MEASURE_CHARS and _LOOKS_SHORT.match(text):
         return _measure(text) or text
     return text
 

@@ -130,25 +130,25 @@ class _Lexer:
 
     def take(self, match: re.Match[str], text: str) -> int:
         """Adds what was matched; returns where to go on."""
-        kind, found, end = match.lastgroup, match[0], match.end()
+        kind, sign, end = match.lastgroup, match[0], match.end()
         if kind == "command":
             return self.take_command(match, text)
         if kind == "escaped":
-            return self.take_escaped(found, end)
+            return self.take_escaped(sign, end)
         if kind == "space":
             self.spaced = True
         elif kind in ("number", "row"):
-            self.add(kind, found)
+            self.add(kind, sign)
         elif kind == "word":
-            if found == "min" and self.last_kind == "number" and text[end : end + 1] not in _OPENING:
-                self.add("word", found)
+            if sign == "min" and self.last_kind == "number" and text[end : end + 1] not in _OPENING:
+                self.add("word", sign)
             else:
-                self.add_letters(found)
+                self.add_letters(sign)
         elif kind == "relation":
-            name = _RELATIONS[found]
+            name = _RELATIONS[sign]
             self.add(name if name in "=^" else "command", name)
         else:
-            self.add_character(found)
+            self.add_character(sign)
         return end
 
     def take_command(self, match: re.Match[str], text: str) -> int:
@@ -190,11 +190,11 @@ class _Lexer:
         self.add("command", "notin" if negated[0].endswith("in") else "ne")
         return negated.end()
 
-    def take_escaped(self, found: str, end: int) -> int:
-        char = found[1]
+    def take_escaped(self, text: str, end: int) -> int:
+        char = text[1]
         if char in "{}":
             self.depth += 1 if char == "{" else -1
-            self.add(found, found)
+            self.add(text, text)
         elif char.isdigit() or char == "-":  # a row break that lost its second backslash: `1\2`
             self.add("row", "\\")
             return end - 1

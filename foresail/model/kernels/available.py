@@ -1,6 +1,6 @@
 """Whether the fused kernels of this folder can take a tensor; else the model computes in plain PyTorch.
 
-The trainer and the engine ask alike, so one token's log-probability is rounded the same way in both.
+The trainer and the engine use the same test, so a token's log-probability is rounded the same way in both.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from torch import Tensor
 from foresail.model.kernels.sizes import power_from
 
 THREAD_COLUMNS = 16  # two loads of sixteen bytes in 16-bit numbers
-MOST_WARPS = 16
+MAX_WARPS = 16
 ALL_WARPS = 4096  # of the gradient's programs, each with its own sum for the weight: a large GPU is busy
 
 
@@ -76,7 +76,7 @@ class RmsNorm(torch.autograd.Function):
 def row_layout(width: int) -> dict[str, int]:
     """By the width alone: the order of a row's sum must not depend on the batch."""
     block = power_from(width)
-    return {"BLOCK": block, "num_warps": min(max(block // (32 * THREAD_COLUMNS), 1), MOST_WARPS)}
+    return {"BLOCK": block, "num_warps": min(max(block // (32 * THREAD_COLUMNS), 1), MAX_WARPS)}
 
 
 @triton.jit
@@ -96,7 +96,9 @@ def norm_kernel(x, weight, out, scales, eps, width, BLOCK: tl.constexpr):
 def norm_gradient_kernel(
     x, weight, scales, grad, stream_grad, out, parts, tokens, width, BLOCK: tl.constexpr
 ):
-    """Every P-th row, and what those rows say of the weight; `stream_grad` is None where nothing went on with x."""
+    """Every P-th row, and what those rows say of the weight; `stream_grad` is None where x itself was not used
+    further.
+    """
     program = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < width

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from foresail.model.kernels.sizes import count_blocks, power_from
 
-SCANNED = 1024  # pairs that a program looks at together
+SCANNED = 1024  # pairs that a program reads together
 COLUMNS = 1024  # of one row
 
 
@@ -42,13 +42,13 @@ def sort_kernel(experts, order, place, ends, count, BLOCK: tl.constexpr):
     before = tl.full((BLOCK,), 0, tl.int32)
     for start in range(0, count, BLOCK):
         pairs = start + lanes
-        found = tl.load(experts + pairs, mask=pairs < count, other=2147483647).to(tl.int32)
-        before += (found < mine).to(tl.int32)
+        others = tl.load(experts + pairs, mask=pairs < count, other=2147483647).to(tl.int32)
+        before += (others < mine).to(tl.int32)
     first = tl.sum(before, 0)
     for start in range(0, count, BLOCK):
         pairs = start + lanes
-        found = tl.load(experts + pairs, mask=pairs < count, other=2147483647).to(tl.int32)
-        own = (found == mine).to(tl.int32)
+        others = tl.load(experts + pairs, mask=pairs < count, other=2147483647).to(tl.int32)
+        own = (others == mine).to(tl.int32)
         places = first + tl.cumsum(own, 0) - 1
         tl.store(order + places, pairs, mask=own != 0)
         tl.store(place + pairs, places, mask=own != 0)

@@ -97,23 +97,23 @@ def route_kernel(
     sums = tl.where(real, sums, float("-inf"))
     scores = tl.exp(sums - tl.max(sums, 1)[:, None])
     scores = scores / tl.sum(scores, 1)[:, None]
-    wanted = scores
+    candidates = scores
     if correction is not None:
-        wanted += tl.load(correction + experts, mask=experts < num_experts, other=0.0)[None, :]
-    wanted = tl.where(real, wanted, float("-inf"))
+        candidates += tl.load(correction + experts, mask=experts < num_experts, other=0.0)[None, :]
+    candidates = tl.where(real, candidates, float("-inf"))
 
     slots = tl.arange(0, SLOTS)
     best = tl.full((ROWS, SLOTS), 0, tl.int32)
     score = tl.full((ROWS, SLOTS), 0.0, tl.float32)
     for number in tl.static_range(ACTIVE):
-        winner = tl.argmax(wanted, 1)[:, None]
+        winner = tl.argmax(candidates, 1)[:, None]
         here = experts[None, :] == winner
         own = (slots == number)[None, :]
         best = tl.where(own, winner.to(tl.int32), best)
         score = tl.where(own, tl.sum(tl.where(here, scores, 0.0), 1)[:, None], score)
-        wanted = tl.where(here, float("-inf"), wanted)
+        candidates = tl.where(here, float("-inf"), candidates)
     if NORMALIZED:
         score = score / tl.maximum(tl.sum(score, 1), least)[:, None]
-    kept = inside & (slots < ACTIVE)[None, :]
-    tl.store(chosen + rows[:, None] * ACTIVE + slots[None, :], best, mask=kept)
-    tl.store(weights + rows[:, None] * ACTIVE + slots[None, :], score, mask=kept)
+    real_slots = inside & (slots < ACTIVE)[None, :]
+    tl.store(chosen + rows[:, None] * ACTIVE + slots[None, :], best, mask=real_slots)
+    tl.store(weights + rows[:, None] * ACTIVE + slots[None, :], score, mask=real_slots)

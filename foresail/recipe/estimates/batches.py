@@ -1,4 +1,4 @@
-"""Batch arithmetic: what the numbers of a recipe come to, in prompts and samples and tokens."""
+"""Batch arithmetic: prompts, samples and tokens of a step, an update and a micro-batch."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def join_batches(stages: Sequence[Batches], steps: int) -> Batches:
 
 
 def grouped(number: int | None) -> str:
-    """grouped(1048576) -> "1,048,576"; what does not apply is a dash."""
+    """grouped(1048576) -> "1,048,576"; None is a dash."""
     return "-" if number is None else f"{number:,}"

@@ -9,7 +9,7 @@ from foresail.recipe.tables.parts import Checkpoints
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointSize:
-    """Bytes of one checkpoint: the weights, and what only going on needs: optimiser, critic, exact weights."""
+    """Bytes of one checkpoint: the weights, and what only a resume needs: optimiser, critic, exact weights."""
 
     weights: int
     state: int
@@ -20,7 +20,7 @@ class CheckpointSize:
 
 
 def peak_bytes(size: CheckpointSize, settings: Checkpoints, steps: int, *, keeps_best: bool = False) -> int:
-    """While the last one is written: nothing of the older ones goes before it is whole.
+    """Bytes while the last checkpoint is written: older ones are removed only when it is whole.
 
     peak_bytes(CheckpointSize(weights=1, state=10), Checkpoints(keep=5, resumable=2), steps=20) -> 3 * 11 + 3 * 1
     """

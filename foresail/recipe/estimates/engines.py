@@ -1,8 +1,8 @@
-"""The engines of a recipe: on which device they are, what each has of [engine], and what it cannot follow there.
+"""The engines of a recipe: their device, the share of [engine] that each has, and settings it cannot use there.
 
     engine_share(Engine(max_running=512, kv_tokens=80_000), 4) -> Engine(max_running=128, kv_tokens=20_000)
 
-Preflight and `rollout/build.py` ask here, so that what is not refused is what engines are built with.
+Preflight and `rollout/build.py` both use this, so engines are built with what preflight has checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def num_shares(cluster: Cluster, rollout: Rollout, device: Device) -> int:
 
 
 def engine_share(engine: Engine, shares: int) -> Engine:
-    """Of each of so many engines that stand for one."""
+    """[engine] of each of several engines that share one table."""
     kv_tokens = None if engine.kv_tokens is None else engine.kv_tokens // shares
     return engine.model_copy(update={"max_running": -(-engine.max_running // shares), "kv_tokens": kv_tokens})
 
@@ -41,7 +41,7 @@ def vllm_page(engine: Engine, device: Device) -> int:
 
 
 def engine_refusals(engine: Engine, rollout: Rollout, cluster: Cluster, device: Device) -> Iterator[str]:
-    """What engines cannot do on the device where they will be."""
+    """Settings that engines cannot use on their device."""
     theirs, vllm = engine_device(cluster, rollout, device), rollout.backend == "vllm"
     if not on_ray(cluster, rollout) and device == "cuda" and rollout.workers > vllm:
         who = "vLLM serves one GPU here" if vllm else "one GPU is served by one engine"

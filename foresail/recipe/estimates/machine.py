@@ -1,4 +1,4 @@
-"""What can be learnt of this machine without loading torch: its device, memory and disk."""
+"""This machine's device, memory and disk, found without torch."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def this_machine() -> Room:
 
 
 def visible_cards() -> list[str]:
-    """By number, or by whatever CUDA_VISIBLE_DEVICES calls them."""
+    """Numbers, or the names in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [card for card in visible.split(",") if card not in ("", "-1")]
     return [str(number) for number in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
 
 
-def guess_device(wanted: Literal["auto", "cpu", "cuda"]) -> Device:
-    """What `auto` will most likely find: CUDA when the driver shows a card that is not hidden from us."""
-    if wanted != "auto":
-        return wanted
+def guess_device(setting: Literal["auto", "cpu", "cuda"]) -> Device:
+    """What `auto` will choose: CUDA if the driver shows a card that CUDA_VISIBLE_DEVICES does not hide."""
+    if setting != "auto":
+        return setting
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
     cards = list(Path("/dev").glob("nvidia[0-9]*"))
     return "cuda" if cards and not hidden else "cpu"
@@ -59,7 +59,7 @@ def main_memory() -> int | None:
 
 
 def device_memory(device: Device) -> int | None:
-    """Bytes that a run on this device can have; None where nobody says."""
+    """Bytes that a run on this device can have; None where unknown."""
     return card_memory() if device == "cuda" else main_memory()
 
 
@@ -67,8 +67,8 @@ def card_memory() -> int | None:
     """Bytes of the first card a process would see, as its driver's tool says."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        cards = [int(line) * MEBIBYTE for line in told.split()]
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        cards = [int(line) * MEBIBYTE for line in output.split()]
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]

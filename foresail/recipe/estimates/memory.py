@@ -63,7 +63,7 @@ class Memory:
 
     @property
     def standing(self) -> int:
-        """What is held from the first step to the last; the other parts come and go with a micro-batch."""
+        """Bytes held during the whole run; the other parts last for a micro-batch."""
         trained = self.weights + self.gradients + self.optimizer
         others = self.reference + self.teacher + self.critic + self.reward_model + self.engine_weights
         return trained + self.kv_cache + others
@@ -74,7 +74,7 @@ class Memory:
 
     @property
     def least(self) -> int:
-        """What is held at some moment however small a micro-batch is."""
+        """Bytes needed at some moment even with an empty micro-batch."""
         return self.standing - min(self.shared, self.gradients)
 
     def on_ranks(self, ranks: int, device: Device) -> Memory:
@@ -113,7 +113,7 @@ def kv_bytes(shape: ModelShape, engine: parts.Engine, max_length: int, value_byt
 
 
 def trained_parameters(shape: ModelShape, mtp: parts.Mtp | None) -> int:
-    """Those with gradients and an optimiser's state: `mtp.train` freezes the model, or its MTP layers."""
+    """Parameters with gradients and an optimiser's state: `mtp.train` freezes the model, or its MTP layers."""
     model = shape.without_mtp().num_parameters
     layers = shape.num_parameters - model
     match "none" if mtp is None else mtp.train:
@@ -127,7 +127,7 @@ def trained_parameters(shape: ModelShape, mtp: parts.Mtp | None) -> int:
 
 
 def trained_body(shape: ModelShape, mtp: parts.Mtp | None) -> int:
-    """Of them those of blocks, which Muon moves."""
+    """Trained parameters of the blocks, which Muon updates."""
     frozen = mtp is not None and mtp.freezes_model
     embeddings = 0 if frozen else shape.num_parameters - shape.body_parameters
     return trained_parameters(shape, mtp) - embeddings
@@ -140,10 +140,10 @@ def state_bytes(states: States, dtype: Dtype) -> float:
     return 2 * FLOAT32 + (0 if dtype == "float32" else FLOAT32)
 
 
-def dtype_of(wanted: Literal["auto"] | Dtype, device: Device) -> Dtype:
+def dtype_of(setting: Literal["auto"] | Dtype, device: Device) -> Dtype:
     """What model.dtype comes to: `auto` is bfloat16 on a GPU, float32 on a CPU."""
-    if wanted != "auto":
-        return wanted
+    if setting != "auto":
+        return setting
     return "bfloat16" if device == "cuda" else "float32"
 
 
@@ -167,8 +167,8 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     kinds = [(shape.experts, mixed), (None, shape.cached_layers - mixed)]
     blocks = [(block_bytes(shape, experts, value_bytes, device), count) for experts, count in kinds if count]
     entrances = shape.cached_layers * shape.hidden_size * FLOAT32
-    kept = entrances + max(blocks)[0] if recompute else sum(size * count for size, count in blocks)
-    return kept + last_norm + rotary
+    stored = entrances + max(blocks)[0] if recompute else sum(size * count for size, count in blocks)
+    return stored + last_norm + rotary
 
 
 def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Device) -> int:

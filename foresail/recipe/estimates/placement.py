@@ -18,7 +18,7 @@ NOTHING = Room(cpus=0, gpus=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """So many processes of one kind, what each of them has to itself, and where they are."""
+    """Processes of one kind: how many, the room of each, and where they are."""
 
     what: str
     count: int
@@ -32,7 +32,7 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Of a local cluster the trainer has its share; on another one its host is not in Ray's books."""
+    """On a local cluster the trainer's share counts; on another one its host is not part of the cluster."""
 
     trainer: Placed
     ranks: Placed  # besides the trainer's own
@@ -47,7 +47,7 @@ class Placement:
 
     @property
     def reserved(self) -> Room:
-        """What Ray must not give to others: the trainer's share, unless all take turns with it."""
+        """The trainer's share, which Ray must not give to others; none if all take turns with the trainer."""
         in_turns = all(placed.each == NOTHING for placed in self.by_ray)
         return NOTHING if in_turns else self.trainer.total
 
@@ -116,7 +116,7 @@ def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[st
 
 
 def waits(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
-    """Strictly on-policy there is always one side that waits; one step ahead it is the faster one."""
+    """On-policy, rollout and training wait for each other in turn; with staleness 1 only the faster one waits."""
     if cluster.ranks > 1:
         yield "all ranks update together; the others wait while rank 0 does anything else"
     if rollout.staleness:
@@ -129,7 +129,7 @@ def waits(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
 
 
 def grading_lines(cluster: Cluster) -> Iterator[str]:
-    """Of a stage that grades."""
+    """Lines for a stage that grades."""
     where = "tools are" if cluster.grader_hosts else "graders and tools are"
     yield f"  {where} processes of this host, beside Ray"
     yield "  the trainer also waits for the last verdicts of a step; graders work while workers generate"
@@ -157,13 +157,13 @@ def ray_is_there() -> bool:
 
 
 def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
-    """What is too much for the whole cluster; else who is too large for its nodes, each kind as if alone there."""
-    wanted = placement.total
+    """What the whole cluster has too little of; else which processes fit no node, each kind taken alone."""
+    total = placement.total
     who = ["the trainer"] if placement.local else []
     who += [named(placed) for placed in placement.by_ray]
     there = Room(cpus=sum(node.cpus for node in nodes), gpus=sum(node.gpus for node in nodes))
     fits = True
-    for kind, needed, has in (("CPUs", wanted.cpus, there.cpus), ("GPUs", wanted.gpus, there.gpus)):
+    for kind, needed, has in (("CPUs", total.cpus, there.cpus), ("GPUs", total.gpus, there.gpus)):
         if needed > has:
             fits = False
             mend = fewer(placement, kind, needed - has) or f"bring more {kind}"
@@ -183,14 +183,14 @@ def named(placed: Placed) -> str:
     return f"{placed.count} {placed.what}"[: -1 if placed.count == 1 else None]
 
 
-def count_fitting(each: Room, node: Room, most: int) -> int:
-    """Rooms of 2 CPUs in a node of 5 -> 2."""
+def count_fitting(each: Room, node: Room, limit: int) -> int:
+    """How many rooms of 2 CPUs fit a node of 5 -> 2."""
     shares = [(node.cpus, each.cpus), (node.gpus, each.gpus)]
-    return min([most, *(int(there / wanted + 1e-9) for there, wanted in shares if wanted)])
+    return min([limit, *(int(there / needed + 1e-9) for there, needed in shares if needed)])
 
 
 def fewer(placement: Placement, kind: str, missing: float) -> str | None:
-    """The first key of which a smaller number is enough; ranks are counted with the trainer's own."""
+    """The first key that can be lowered until all fits; ranks include the trainer's own."""
     keys = (
         ("rollout.workers", placement.workers, 1, 0),
         ("cluster.grader_hosts", placement.graders, 1, 0),
@@ -208,6 +208,6 @@ def fewer(placement: Placement, kind: str, missing: float) -> str | None:
 
 
 def takes_turns(placement: Placement, kind: str, placed: Placed) -> bool:
-    """Whether these could do without CPUs of their own."""
+    """Whether these could share the trainer's CPUs."""
     own = placed is placement.workers and placed.count and placed.each.cpus
     return bool(own and kind == "CPUs" and placement.local)

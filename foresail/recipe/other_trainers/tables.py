@@ -30,7 +30,7 @@ class KeyPlace(NamedTuple):
 
 
 def rows(path: str) -> Iterator[KeyPlace]:
-    """Of the whole path, then of fewer and fewer of its last names."""
+    """The row of the whole path, else of fewer and fewer of its last names."""
     names = path.split(".")
     for first in range(len(names)):
         tail = ".".join(names[first:])
@@ -40,7 +40,7 @@ def rows(path: str) -> Iterator[KeyPlace]:
 
 
 def table_rows(path: str) -> Iterator[KeyPlace]:
-    """Of the tables that it lies in, the innermost first."""
+    """Rows of the tables that the key lies in, the innermost first."""
     names = path.split(".")
     for last in range(len(names) - 1, 0, -1):
         for first in range(last):

@@ -155,7 +155,7 @@ VALUES: dict[str, dict[str, Row]] = {
 
 
 def value_note(key: str, value: object, stage: str, known: Collection[str]) -> str | None:
-    """What a value of elsewhere is here: ("run.device", "gpu", …) -> 'write "cuda"'."""
+    """What another trainer's value is here: ("run.device", "gpu", …) -> 'write "cuda"'."""
     row = VALUES.get(key, {}).get(str(value).lower())
     text = None if row is None else choose(row, stage, known)
     return None if text is None else plain(text)

@@ -12,32 +12,32 @@ from foresail.recipe.shape.projections import count_adapters, projections_of
 from foresail.recipe.tables.parts import Checkpoints
 
 
-def describe(found: Preflight, seen: Sequence[str] = ()) -> str:
+def describe(preflight: Preflight, seen: Sequence[str] = ()) -> str:
     """The whole report, with what was `seen` in the data; `refused:` lines come last, where the eye is."""
     data = [["Read", *(f"  {line}" for line in seen)]] if seen else []
-    placement = [*found.recipe.placement_lines()]
+    placement = [*preflight.recipe.placement_lines()]
     places = [placement] if placement else []
     blocks = [
-        batch_lines(found),
-        memory_lines(found),
+        batch_lines(preflight),
+        memory_lines(preflight),
         *places,
-        file_lines(found),
+        file_lines(preflight),
         *data,
-        verdict_lines(found),
+        verdict_lines(preflight),
     ]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def batch_lines(found: Preflight) -> Iterator[str]:
-    batches = found.batches
-    yield f"{'Batches':<22}{'prompts':>10}{found.recipe.unit:>15}{'tokens up to':>18}{'updates':>10}"
+def batch_lines(preflight: Preflight) -> Iterator[str]:
+    batches = preflight.batches
+    yield f"{'Batches':<22}{'prompts':>10}{preflight.recipe.unit:>15}{'tokens up to':>18}{'updates':>10}"
     for row in (batches.run, batches.step, batches.update, batches.micro_batch):
         yield batch_line(row)
     yield f"  an update takes up to {grouped(batches.micro_batches_per_update)} micro-batches"
-    yield from (f"  {line}" for line in found.recipe.batch_notes())
-    if found.num_records:
+    yield from (f"  {line}" for line in preflight.recipe.batch_notes())
+    if preflight.num_records:
         drawn = batches.run.prompts or batches.run.samples
-        yield f"  {drawn / found.num_records:.2f} passes over {grouped(found.num_records)} records"
+        yield f"  {drawn / preflight.num_records:.2f} passes over {grouped(preflight.num_records)} records"
 
 
 def batch_line(row: Batch) -> str:
@@ -47,44 +47,46 @@ def batch_line(row: Batch) -> str:
     return f"  {row.name:<20}{columns}"
 
 
-def memory_lines(found: Preflight) -> Iterator[str]:
-    if found.shape is None or found.memory is None:
+def memory_lines(preflight: Preflight) -> Iterator[str]:
+    if preflight.shape is None or preflight.memory is None:
         yield "Memory: unknown, because the model cannot be read"
         return
-    dtype = dtype_of(found.recipe.model.dtype, found.device)
-    million = found.shape.num_parameters / 1e6
-    yield f"Memory on {found.device}: {million:,.1f} M parameters in {dtype}"
-    if (lora := found.recipe.lora) is not None:
-        pairs = count_adapters(found.shape, lora.rank, lora.targets) / 1e6
+    dtype = dtype_of(preflight.recipe.model.dtype, preflight.device)
+    million = preflight.shape.num_parameters / 1e6
+    yield f"Memory on {preflight.device}: {million:,.1f} M parameters in {dtype}"
+    if (lora := preflight.recipe.lora) is not None:
+        pairs = count_adapters(preflight.shape, lora.rank, lora.targets) / 1e6
         targets = ", ".join(projections_of(lora.targets))
         yield f"  {pairs:,.1f} M more are trained, in adapters of rank {lora.rank} of {targets}"
-    micro_batch = f"one micro-batch of {grouped(found.batches.micro_batch.tokens)} tokens"
-    if found.recipe.cluster.context > 1:
-        micro_batch = f"{grouped(found.recipe.tokens_at_once)} tokens of {micro_batch}"
-    notes = {"activations": micro_batch, "logits": micro_batch, **found.recipe.memory_notes()}
-    for part in fields(found.memory):
-        if (size := getattr(found.memory, part.name)) and part.name != "shared":
+    micro_batch = f"one micro-batch of {grouped(preflight.batches.micro_batch.tokens)} tokens"
+    if preflight.recipe.cluster.context > 1:
+        micro_batch = f"{grouped(preflight.recipe.tokens_at_once)} tokens of {micro_batch}"
+    notes = {"activations": micro_batch, "logits": micro_batch, **preflight.recipe.memory_notes()}
+    for part in fields(preflight.memory):
+        if (size := getattr(preflight.memory, part.name)) and part.name != "shared":
             note = f"   {notes[part.name]}" if part.name in notes else ""
             yield f"  {part.name.replace('_', ' '):<20}{gigabytes(size):>12}{note}"
-    if found.memory.shared:
-        yield f"  {'held in turn':<20}{'-' + gigabytes(found.memory.shared):>12}   by the cache and by updates"
-    yield f"  {'in all, at most':<20}{gigabytes(found.memory.total):>12}"
+    if preflight.memory.shared:
+        yield f"  {'held in turn':<20}{'-' + gigabytes(preflight.memory.shared):>12}   by the cache and by updates"
+    yield f"  {'in all, at most':<20}{gigabytes(preflight.memory.total):>12}"
 
 
-def file_lines(found: Preflight) -> Iterator[str]:
-    recipe = found.recipe
-    yield f"Written to {recipe.run.folder}/ ({gigabytes(found.disk_free)} free)"
+def file_lines(preflight: Preflight) -> Iterator[str]:
+    recipe = preflight.recipe
+    yield f"Written to {recipe.run.folder}/ ({gigabytes(preflight.disk_free)} free)"
     yield "  recipe.toml         every value used"
     yield "  metrics.jsonl       a record every step; tensorboard/ the same"
     yield "  timeline.jsonl      what ran when"
     yield from (f"  {name:<19} {content}" for name, content in recipe.files().items())
-    each = gigabytes(found.checkpoint.whole) if found.checkpoint is not None else "unknown size"
+    each = gigabytes(preflight.checkpoint.whole) if preflight.checkpoint is not None else "unknown size"
     often = how_often(recipe.checkpoints)
     keep, resumable = recipe.checkpoints.keep, recipe.checkpoints.resumable
-    kept = f"the newest {keep} kept"
-    if found.checkpoint is not None and keep > resumable:
-        kept += f", but for {resumable} without the trainer's state: {gigabytes(found.checkpoint.weights)}"
-    yield f"  checkpoints/step_N  {each} {often}, {kept}"
+    held = f"the newest {keep} kept"
+    if preflight.checkpoint is not None and keep > resumable:
+        held += (
+            f", but for {resumable} without the trainer's state: {gigabytes(preflight.checkpoint.weights)}"
+        )
+    yield f"  checkpoints/step_N  {each} {often}, {held}"
 
 
 def how_often(settings: Checkpoints) -> str:
@@ -94,10 +96,10 @@ def how_often(settings: Checkpoints) -> str:
     return "every " + " or ".join(filter(None, (steps, minutes))) if steps or minutes else "at the end"
 
 
-def verdict_lines(found: Preflight) -> Iterator[str]:
-    for warning in found.warnings:
+def verdict_lines(preflight: Preflight) -> Iterator[str]:
+    for warning in preflight.warnings:
         yield f"warning: {warning}"
-    for refusal in found.refusals:
+    for refusal in preflight.refusals:
         yield f"refused: {refusal}"
-    if not found.refusals:
+    if not preflight.refusals:
         yield "ready to run"

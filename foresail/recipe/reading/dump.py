@@ -29,7 +29,7 @@ def to_toml(recipe: Stage) -> str:
 
 
 def table_lines(table: BaseModel, kind: type[BaseModel], above: Sequence[str] = ()) -> Iterator[str]:
-    """Of a table below others, in a recipe of that kind."""
+    """Lines of a table inside others, in a recipe of that kind."""
     fields = type(table).model_fields
     values = {name: getattr(table, name) for name in fields}
     values = {name: in_short(value, fields[name]) for name, value in values.items()}
@@ -52,8 +52,8 @@ def in_short(value: Any, field: FieldInfo) -> Any:
     if not value:
         return None
     (table,) = value
-    given = table.model_dump(exclude_defaults=True)
-    return given[several.short] if several.short is not None and list(given) == [several.short] else table
+    changed = table.model_dump(exclude_defaults=True)
+    return changed[several.short] if several.short is not None and list(changed) == [several.short] else table
 
 
 def tables_of(value: Any) -> Sequence[BaseModel]:
@@ -64,7 +64,7 @@ def tables_of(value: Any) -> Sequence[BaseModel]:
 
 
 def key_line(name: str, value: Any, field: FieldInfo, default: Any) -> str:
-    """What is none stands as a comment, unless it would be something else if nothing were said."""
+    """None is written as a comment, unless the default is another value."""
     said = "none" if value is None and default not in (None, ()) else value
     set_or_not = f"# {name} = none" if said is None else f"{name} = {toml_value(said)}"
     return f"{set_or_not}  # {meaning(field)}"

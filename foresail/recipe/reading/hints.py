@@ -1,6 +1,6 @@
-"""What to say of a key that there is not. Each of these only where it is certain, in this order:
+"""Hints for an unknown key. The first of these that is certain is given:
 
-    max_completion_length   it is sampling.max_new_tokens here             another trainer's key: `elsewhere/`
+    max_completion_length   it is sampling.max_new_tokens here             another trainer's key: `other_trainers/`
     temperature             the nearest is sampling.temperature            ours, without its table
     sampling.top_p          stage = "sft" has no such key (…)      what only other stages have
     optimiser.lr            the nearest is optimizer.lr                    a slip, of our key or of theirs
@@ -54,7 +54,7 @@ ALIKE = {
     "stages.data": "data",
     "teacher": "model",
 }
-MOST_LISTED = 12  # keys of a table
+MAX_LISTED = 12  # keys of a table
 
 
 def hint(path: str, known: Collection[str], stage: str = "", value: Any = None) -> str:
@@ -98,7 +98,7 @@ class Hints:
         return None
 
     def of_its_model(self, key: str, path: str, place: KeyPlace) -> str | None:
-        """The key of the model that a path is about: of critic.optim.lr not optimizer.lr, but critic.optimizer.lr.
+        """The key of the model that a path names: critic.optim.lr is critic.optimizer.lr, not optimizer.lr.
 
         Within a table of ours, it is the key of that table.
         """
@@ -122,7 +122,7 @@ class Hints:
         return f'stage = "{self.stage}" has no such key ({listed})'
 
     def slip(self, path: str) -> str | None:
-        """Of keys of ours and of theirs, the one that the fewest edits lead to."""
+        """The key, ours or another trainer's, that is the fewest edits away."""
         table, _, name = path.rpartition(".")
         said = [(count, self.named("the nearest is {}", key)) for count, key in self.own_slips(path)]
         names = [] if name in all_names() else NAMES if table else ALONE  # a word is no slip of another one
@@ -173,10 +173,10 @@ class Hints:
         return next((plain(text) for text in texts if text is not None), None)
 
     def in_own_table(self, path: str) -> str | None:
-        """Where its table is one of ours and has few keys, those."""
+        """The keys of its table, where that is one of ours and has few."""
         table, _, _ = path.rpartition(".")
         keys = [key.rpartition(".")[2] for key in sorted(self.known) if key.rpartition(".")[0] == table]
-        if not table or not 0 < len(keys) <= MOST_LISTED:
+        if not table or not 0 < len(keys) <= MAX_LISTED:
             return None
         return f"[{table}] takes {', '.join(keys)}"
 
@@ -191,7 +191,7 @@ def spelled(path: str) -> str:
 
 
 def tables_about(place: KeyPlace) -> list[str]:
-    """Of ours, where a path is about another model than the trained one."""
+    """Our tables about a path's model, where that is not the trained one."""
     return [table for model in place.before if model in OTHER_MODELS for table in OTHER_MODELS[model]]
 
 
@@ -202,7 +202,7 @@ def is_about(key: str, place: KeyPlace) -> bool:
 
 
 def home(path: str, known: frozenset[str]) -> str | None:
-    """The key that a name without its table belongs to, where there is one, or one that is the usual one."""
+    """The key that a name without its table belongs to: the only one, or the usual one."""
     table, _, name = path.rpartition(".")
     if (table and table not in known) or (not table and name in OF_MANY):
         return None
@@ -229,7 +229,7 @@ def last_names(keys: Collection[str]) -> set[str]:
 
 @cache
 def all_names() -> frozenset[str]:
-    """Of any key, ours or theirs, without its tables."""
+    """The last names of all keys, ours and other trainers'."""
     return frozenset(last_names(ALL).union(*(last_names(stage_keys(stage)) for stage in STAGES)))
 
 

@@ -35,17 +35,17 @@ class RecipeError(ValueError):
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Stage:
     """The recipe in a file, with the overrides laid over it."""
-    given = read_toml(Path(path))
+    table = read_toml(Path(path))
     settings, mistakes = split_overrides(overrides)
-    stage_name = settings.get("stage", given.get("stage"))
+    stage_name = settings.get("stage", table.get("stage"))
     if str(stage_name) not in STAGES:
         raise complaint(path, [*mistakes, stage_mistake(stage_name)])
-    return check_table(path, given, settings, mistakes, recipe_type(str(stage_name)))
+    return check_table(path, table, settings, mistakes, recipe_type(str(stage_name)))
 
 
-def build_recipe(given: dict[str, Any], name: str = "recipe") -> Stage:
+def build_recipe(table: dict[str, Any], name: str = "recipe") -> Stage:
     """The recipe that nested dicts describe, as TOML would; `name` is what to call it in messages."""
-    return check_table(name, given, {}, [], check_stage(given.get("stage"), name))
+    return check_table(name, table, {}, [], check_stage(table.get("stage"), name))
 
 
 def check_stage(stage: Any, name: str) -> type[Stage]:
@@ -57,49 +57,55 @@ def check_stage(stage: Any, name: str) -> type[Stage]:
 
 def load_table(path: str | Path, overrides: Sequence[str], kind: type[Table]) -> Table:
     """A file of another kind than a recipe, with overrides, checked in the same way."""
-    given = read_toml(Path(path))
-    return check_table(path, given, *split_overrides(overrides), kind)
+    table = read_toml(Path(path))
+    return check_table(path, table, *split_overrides(overrides), kind)
 
 
 def check_table(
-    path: str | Path, given: dict[str, Any], settings: dict[str, str], mistakes: list[str], kind: type[Table]
+    path: str | Path,
+    written: dict[str, Any],
+    settings: dict[str, str],
+    mistakes: list[str],
+    kind: type[Table],
 ) -> Table:
-    """Lay the settings over what is given; a value of that kind, or one error with all mistakes."""
+    """Lay the settings over what is written; a value of that kind, or one error with all mistakes."""
     known = dict(known_keys(kind))
     for key, text in settings.items():
         try:
-            put(given, key, parse_value(text, find_field(re.sub(r"#\d+", "", key).split("."), kind)), kind)
+            put(written, key, parse_value(text, find_field(re.sub(r"#\d+", "", key).split("."), kind)), kind)
         except ValueError as error:
             mistakes.append(str(error))
-    given = with_nones(given, kind)
-    if huge := [*huge_numbers(given)]:
+    written = with_nones(written, kind)
+    if huge := [*huge_numbers(written)]:
         raise complaint(path, [*mistakes, *huge])
-    unknown = {key: value for key, value in leaves(given) if key not in known}
+    unknown = {key: value for key, value in leaves(written) if key not in known}
     keys, stage = [*all_keys(kind)], stage_of(kind)
     mistakes += [
         misplaced(key, known) or f"{key}: unknown key; {hint(key, keys, stage, value)}"
         for key, value in unknown.items()
     ]
     try:
-        table = kind.model_validate(without(given, [*unknown]))
+        table = kind.model_validate(without(written, [*unknown]))
     except ValidationError as error:
-        told = explain_errors(error, kind, given, told=[*unknown], hint=lambda key: hint(key, keys, stage))
-        raise complaint(path, [*mistakes, *told]) from None
+        others = explain_errors(
+            error, kind, written, reported=[*unknown], hint=lambda key: hint(key, keys, stage)
+        )
+        raise complaint(path, [*mistakes, *others]) from None
     if mistakes:
         raise complaint(path, mistakes)
     return table
 
 
-def huge_numbers(given: Any, key: str = "") -> Iterator[str]:
-    """Mistakes of whole numbers that no count comes near, and that neither torch nor a float could hold."""
-    if isinstance(given, dict):
-        for name, value in given.items():
-            yield from huge_numbers(value, f"{key}.{name}" if key else name)
-    elif isinstance(given, list | tuple):
-        for number, value in enumerate(given, start=1):
-            yield from huge_numbers(value, f"{key}#{number}")
-    elif isinstance(given, int) and not -BEYOND <= given < BEYOND:
-        yield f"{key} must fit 64 bits, which {show(given)} does not; set it lower"
+def huge_numbers(value: Any, key: str = "") -> Iterator[str]:
+    """Mistakes of whole numbers beyond 64 bits, which neither TOML nor torch can hold."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield from huge_numbers(entry, f"{key}.{name}" if key else name)
+    elif isinstance(value, list | tuple):
+        for number, entry in enumerate(value, start=1):
+            yield from huge_numbers(entry, f"{key}#{number}")
+    elif isinstance(value, int) and not -BEYOND <= value < BEYOND:
+        yield f"{key} must fit 64 bits, which {show(value)} does not; set it lower"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")  # -sig: Windows editors put a mark before the first key
     except FileNotFoundError:
         near = get_close_matches(
-            path.name, [found.name for found in path.parent.glob("*.toml") if found.exists()], n=1
+            path.name, [file.name for file in path.parent.glob("*.toml") if file.exists()], n=1
         )
         hint = f"; did you mean {path.parent / near[0]}?" if near else "; give the path of a TOML file"
         raise RecipeError(f"{path} does not exist{hint}") from None
@@ -123,10 +129,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RecipeError(f"{path} cannot be read: {error}") from None
 
 
-def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> dict[str, Any]:
-    """What is left, to be checked as well, when unknown keys and tables they leave empty are taken out."""
+def without(table: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> dict[str, Any]:
+    """The table without unknown keys, and without tables that are empty then."""
     left = {}
-    for name, value in given.items():
+    for name, value in table.items():
         if isinstance(value, dict) and value:
             value = without(value, unknown, f"{prefix}{name}.")
             if value or not any(key.startswith(f"{prefix}{name}.") for key in unknown):
@@ -137,13 +143,13 @@ def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> 
 
 
 def misplaced(key: str, known: Mapping[str, Any]) -> str | None:
-    """What is wrong with a key below one that takes a value."""
+    """A message for a key below one that takes a value, such as steps.max."""
     names = key.split(".")
     above = (".".join(names[:depth]) for depth in range(1, len(names)))
-    found = next((name for name in above if name in known and table_type(known[name]) is None), None)
-    if found is None:
+    single = next((name for name in above if name in known and table_type(known[name]) is None), None)
+    if single is None:
         return None
-    return f"{key}: {found} takes a single value in this stage, not a table; write {found} = …"
+    return f"{key}: {single} takes a single value in this stage, not a table; write {single} = …"
 
 
 def stage_mistake(stage: Any) -> str:

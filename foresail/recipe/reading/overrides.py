@@ -2,8 +2,8 @@
 
     put(given, "run.seed", parse_value("1", find_field(["run", "seed"], Rl)), Rl)
 
-A value is what TOML would make of it, so that a line of a recipe and the same words on the command line are one.
-Beyond that a shell's users are spared the quotes around text, and `none` unsets a key.
+A value is read as TOML, so a line of a recipe means the same on the command line. Text needs no quotes there, and
+`none` unsets a key.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parse_value(text: str, field: FieldInfo | None) -> Any:
 
 
 def kind_of(value: Any) -> Kind | None:
-    """Of a value that TOML has; None: of one that no key takes, such as a date."""
+    """The kind of a TOML value; None for one that no key takes, such as a date."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -73,36 +73,36 @@ def with_newlines(text: str) -> str:
 
     LaTeX commands that begin so (\neq, \nu, …) stay, and \\n is a backslash and an n.
     """
-    return NEWLINE.sub(lambda found: "\n" if found[0] == r"\n" else r"\n", text)
+    return NEWLINE.sub(lambda match: "\n" if match[0] == r"\n" else r"\n", text)
 
 
-def put(given: dict[str, Any], key: str, value: Any, kind: type[BaseModel]) -> None:
+def put(table: dict[str, Any], key: str, value: Any, kind: type[BaseModel]) -> None:
     """put({}, "run.seed", 1, Rl) makes {"run": {"seed": 1}}; "data#2.weight" means the second [[data]].
 
-    None takes a key out, so that it has its default; where it takes None itself, it is that.
+    None removes a key, so that it has its default; a key that takes None itself is set to None.
     """
-    *tables, last = key.split(".")
-    names = [table.partition("#")[0] for table in tables]
+    *steps, last = key.split(".")
+    names = [step.partition("#")[0] for step in steps]
     field = find_field([*names, last], kind)
     optional, unsets = field is not None and "nothing" in kinds(field), value is None and field is not None
-    for place, table in enumerate(tables):
-        name, number, digits = table.partition("#")
-        outer = find_field(names[: place + 1], kind)
-        if given.get(name) is None and unsets and (not optional or default_at([*names, last], kind) is None):
+    for place, step in enumerate(steps):
+        name, number, digits = step.partition("#")
+        field_of_step = find_field(names[: place + 1], kind)
+        if table.get(name) is None and unsets and (not optional or default_at([*names, last], kind) is None):
             return  # there is nothing, and no table to make for it
-        given = open_table(given, name, int(digits) if number and digits.isdigit() else None, outer)
+        table = open_table(table, name, int(digits) if number and digits.isdigit() else None, field_of_step)
     if unsets and not optional:
-        given.pop(last, None)
+        table.pop(last, None)
     else:
-        given[last] = value
+        table[last] = value
 
 
-def with_nones(given: dict[str, Any], kind: type[BaseModel], above: Sequence[str] = ()) -> dict[str, Any]:
-    """The text "none" as None, for a file has no other word for it: critic.clip = "none".
+def with_nones(table: dict[str, Any], kind: type[BaseModel], above: Sequence[str] = ()) -> dict[str, Any]:
+    """The text "none" as None, since TOML has no null: critic.clip = "none".
 
-    Only of keys that may be none: where text is taken, too, of those that are something if nothing is said.
+    Only for keys that may be None; where a key takes text as well, only if its default is not None.
     """
-    return {name: with_none(value, [*above, name], kind) for name, value in given.items()}
+    return {name: with_none(value, [*above, name], kind) for name, value in table.items()}
 
 
 def with_none(value: Any, names: Sequence[str], kind: type[BaseModel]) -> Any:
@@ -118,10 +118,10 @@ def with_none(value: Any, names: Sequence[str], kind: type[BaseModel]) -> Any:
 
 
 def open_table(
-    given: dict[str, Any], name: str, number: int | None, field: FieldInfo | None
+    outer: dict[str, Any], name: str, number: int | None, field: FieldInfo | None
 ) -> dict[str, Any]:
     """The table to put into, made where there is none; of several under one name, that number."""
-    there = given.get(name)
+    there = outer.get(name)
     if isinstance(there, list) and there and all(isinstance(entry, dict) for entry in there):
         if number is None and len(there) > 1:
             raise ValueError(
@@ -129,12 +129,12 @@ def open_table(
             )
         if not 1 <= (number or 1) <= len(there):
             raise ValueError(f"{name}#{number}: there are {len(there)} tables [[{name}]]")
-        found: dict[str, Any] = there[(number or 1) - 1]
-        return found
+        numbered: dict[str, Any] = there[(number or 1) - 1]
+        return numbered
     several = one_or_more(field) if field is not None else None
     if isinstance(there, str) and several is not None and several.short is not None:
-        given[name] = {several.short: there}
+        outer[name] = {several.short: there}
     elif not isinstance(there, dict):
-        given[name] = {}
-    table: dict[str, Any] = given[name]
+        outer[name] = {}
+    table: dict[str, Any] = outer[name]
     return table

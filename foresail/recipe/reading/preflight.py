@@ -1,4 +1,4 @@
-"""The preflight: what a recipe comes to on this machine, and why it cannot run, before anything is loaded."""
+"""The preflight: memory, disk and batches of a recipe here, and why it cannot run, before a model loads."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
         yield from inputs.check_weights(Path(model.path))
     tokenizer = model.tokenizer or (model.path if shape is not None else None)
     if tokenizer is not None:
-        told = inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template, chats=recipe.chats)
-        yield from told
+        refusals = inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template, chats=recipe.chats)
+        yield from refusals
     for key, source in recipe.sources().items():
         yield from inputs.check_source(key, source)
     if recipe.run.wandb is not None:
@@ -137,7 +137,7 @@ def disk_refusals(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: i
 
 
 def memory_refusals(recipe: Stage, memory: Memory | None, device: Device) -> Iterator[str]:
-    """What cannot be held, whatever the samples turn out to be."""
+    """Memory that is missing even with the shortest samples."""
     there = device_memory(device)
     if memory is not None and there is not None and memory.least > there:
         yield (
@@ -162,7 +162,7 @@ def rotary_refusals(
 
 
 def smaller(recipe: Stage, memory: Memory, device: Device, there: int) -> str:
-    """What to change first where not even an empty micro-batch fits."""
+    """Which key to lower first where not even an empty micro-batch fits."""
     if memory.least - memory.kv_cache < there:
         return "set engine.kv_tokens or lower engine.max_running"
     if device == "cpu" or recipe.lora is not None:
@@ -172,7 +172,7 @@ def smaller(recipe: Stage, memory: Memory, device: Device, there: int) -> str:
 
 
 def setting_warnings(recipe: Stage) -> Iterator[str]:
-    """What is hardly what was meant."""
+    """Settings that are probably mistakes."""
     yield from recipe.warnings()
     if recipe.optimizer.warmup >= recipe.num_updates:
         yield (

@@ -14,7 +14,7 @@ from foresail.recipe.reward_function import given_by_program, name_of
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables.reward import Reward
 
-MOST_KEYS = 4  # that a message names
+MAX_KEYS = 4  # that a message names
 
 
 def check_new_run(recipe: Stage) -> str | None:
@@ -85,7 +85,7 @@ def has_begun(folder: Path) -> bool:
 
 
 def is_before_steps(line: bytes) -> bool:
-    """The record of step 0, written before the first step; what cannot be read is not taken for it."""
+    """Whether a line is the record of step 0, written before the first step."""
     try:
         return json.loads(line)["step"] == 0
     except (ValueError, TypeError, KeyError):
@@ -93,7 +93,7 @@ def is_before_steps(line: bytes) -> bool:
 
 
 def written(recipe: Stage) -> dict[str, Any]:
-    """The recipe's values, a lone source as a table: keys as one writes them."""
+    """The recipe's values as a user writes them: a lone source is a table."""
     return {
         name: entry[0]
         if isinstance(entry, tuple) and len(entry) == 1 and isinstance(entry[0], dict)
@@ -119,4 +119,4 @@ def differing_keys(one: Stage, other: Stage) -> list[str]:
     ours, theirs = ({key: by_name(value) for key, value in leaves(written(each))} for each in (one, other))
     places = ("run.root", "run.name")
     unlike = [key for key in ours | theirs if key not in places and ours.get(key) != theirs.get(key)]
-    return unlike[:MOST_KEYS] + ["…"] * (len(unlike) > MOST_KEYS)
+    return unlike[:MAX_KEYS] + ["…"] * (len(unlike) > MAX_KEYS)

@@ -1,4 +1,4 @@
-"""Slips of the pen: which of several names somebody meant who wrote another."""
+"""Misspelt names: which of several names was probably meant."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def slip_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None
         return None
     if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant):
         return None
-    most = 2 if least >= LONG else 1
-    if len({*written} ^ {*meant}) > 2 * most:  # quicker than counting: an edit changes two letters at most
+    allowed = 2 if least >= LONG else 1
+    if len({*written} ^ {*meant}) > 2 * allowed:  # quicker than counting: an edit changes two letters at most
         return None
     number = edits(written, meant)
     replaced = len(written) == len(meant) and sorted(written) != sorted(meant)
-    return number if number <= most and not (replaced and least <= SHORT) else None
+    return number if number <= allowed and not (replaced and least <= SHORT) else None
 
 
 def name_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None:
-    """The same of names: word by word, or as a whole where an underscore was forgotten.
+    """The same for names: word by word, or as a whole where an underscore was forgotten.
 
     name_edits("gradient_acumulation_steps", "gradient_accumulation_steps") -> 1; of "lr_decay_steps" and
     "lr_decay_style" -> None; name_edits("learningrate", "learning_rate") -> 1
@@ -66,7 +66,7 @@ def name_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None
 
 
 def path_edits(written: str, meant: str) -> int | None:
-    """The same of dotted paths, in which a table or a key may be short: "optimiser.lr", "rnu.name"."""
+    """The same for dotted paths, in which a table or a key may be short: "optimiser.lr", "rnu.name"."""
     if abs(len(written) - len(meant)) > MAX_LENGTH_DIFFERENCE:
         return None
     names, others = written.split("."), meant.split(".")
@@ -77,15 +77,15 @@ def path_edits(written: str, meant: str) -> int | None:
 
 
 def far_edits(written: str, meant: str) -> int | None:
-    """Of whole paths, wherever the edits are: far_edits("ooss.clip_high", "loss.clip_high") -> 1.
+    """The same for whole paths, wherever the edits are: far_edits("ooss.clip_high", "loss.clip_high") -> 1.
 
     One edit, or two of long ones; a name of a table or a key keeps more than half of its letters.
     """
     least = min(len(written), len(meant))
-    most = 2 if least >= FAR_LONG else 1
-    if least < FAR or abs(len(written) - len(meant)) > most or len({*written} ^ {*meant}) > 2 * most:
+    allowed = 2 if least >= FAR_LONG else 1
+    if least < FAR or abs(len(written) - len(meant)) > allowed or len({*written} ^ {*meant}) > 2 * allowed:
         return None
-    if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant) or (count := edits(written, meant)) > most:
+    if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant) or (count := edits(written, meant)) > allowed:
         return None
     names, others = written.split("."), meant.split(".")
     alike = len(names) == len(others) and all(
@@ -96,7 +96,7 @@ def far_edits(written: str, meant: str) -> int | None:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Of a slip in one word, or in some of many; None: too much is different."""
+    """Edits in all words together; None: too many words differ."""
     known = []
     for count in counts:
         if count is None:
@@ -106,7 +106,7 @@ def total(counts: Iterable[int | None]) -> int | None:
 
 
 def nearest(counted: Sequence[tuple[int, str]]) -> str | None:
-    """What the fewest edits lead to, where that is one thing: nearest([(1, "a"), (2, "b")]) -> "a"."""
+    """The name with the fewest edits, if there is only one: nearest([(1, "a"), (2, "b")]) -> "a"."""
     least = min((count for count, _ in counted), default=0)
     meanings = {meaning for count, meaning in counted if count == least}
     return meanings.pop() if len(meanings) == 1 else None

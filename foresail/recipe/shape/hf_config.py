@@ -42,7 +42,7 @@ DEFAULT_QWEN3_HEAD_DIM = 128  # what transformers assumes where the file is sile
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """The ids that begin, end and pad a text; a model may end its turn with any of several."""
+    """Ids that begin, end and pad a text; several may end a turn."""
 
     bos: int | None = None
     eos: tuple[int, ...] = ()
@@ -277,7 +277,7 @@ def special_keys(special: SpecialIds) -> dict[str, Any]:
 
 
 def check_family(shape: ModelShape) -> None:
-    """Refuse shapes no Hugging Face family has: they would train, but nothing else could load them."""
+    """Refuse shapes that no Hugging Face family has: no other program could load the result."""
     family = shape.family
     for option, needed in (("qkv_bias", family == "qwen2"), ("qk_norm", family in QK_NORM)):
         if getattr(shape, option) != needed:

@@ -88,7 +88,7 @@ def expert_keys(shape: ModelShape) -> dict[str, Any]:
 
 
 def check_experts(shape: ModelShape) -> None:
-    """Refuse what no family has: it would train, but nothing else could load it."""
+    """Refuse experts that no family has: no other program could load the result."""
     family, experts = shape.family, shape.experts
     if (experts is not None) != (family in WITH_EXPERTS):
         raise ValueError(

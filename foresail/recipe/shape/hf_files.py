@@ -15,13 +15,13 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from foresail.recipe.shape.model_shape import MOST_MTP
+from foresail.recipe.shape.model_shape import MAX_MTP
 from foresail.recipe.validation_errors import explain_errors, show
 
 # What transformers assumes where the file is silent.
 DEFAULT_WINDOW = 4096
 DEFAULT_FIRST_WINDOW_LAYER = 28
-MOST_LAYERS, WIDEST, LONGEST = 10_000, 10_000_000, 10_000_000  # beyond these no model is, but a mistake
+MAX_LAYERS, WIDEST, LONGEST = 10_000, 10_000_000, 10_000_000  # beyond these no model is, but a mistake
 LARGEST_ID = 2**31 - 1
 
 
@@ -95,7 +95,7 @@ class ModelConfig(HfFile):
     vocab_size: Width | None = None
     hidden_size: Width | None = None
     intermediate_size: Width | None = None
-    num_hidden_layers: int | None = Field(None, gt=0, le=MOST_LAYERS)
+    num_hidden_layers: int | None = Field(None, gt=0, le=MAX_LAYERS)
     num_attention_heads: Width | None = None
     num_key_value_heads: int | None = Field(None, ge=0, le=WIDEST)  # 0, as null: as many as query heads
     head_dim: int | None = Field(None, ge=0, le=WIDEST)
@@ -129,8 +129,8 @@ class ModelConfig(HfFile):
     moe_layer_end_index: int = -1
     moe_layer_interval: int = 1
     use_bias: bool | None = None
-    num_nextn_predict_layers: int = Field(0, ge=0, le=MOST_MTP)  # MiMo's MTP layers
-    foresail_mtp_layers: int = Field(0, ge=0, le=MOST_MTP)  # those of families that have none of their own
+    num_nextn_predict_layers: int = Field(0, ge=0, le=MAX_MTP)  # MiMo's MTP layers
+    foresail_mtp_layers: int = Field(0, ge=0, le=MAX_MTP)  # those of families that have none of their own
     bos_token_id: int | None = None
     eos_token_id: TokenIds = ()
     pad_token_id: int | None = None

@@ -81,7 +81,7 @@ def read_scaling(config: ModelConfig, rope: Rope, positions: int) -> RopeScaling
     try:
         return RopeScaling.model_validate(values)
     except ValidationError as error:
-        raise ValueError("; ".join(explain_errors(error, RopeScaling, values, told=()))) from None
+        raise ValueError("; ".join(explain_errors(error, RopeScaling, values))) from None
 
 
 def rope_keys(shape: ModelShape) -> dict[str, Any]:

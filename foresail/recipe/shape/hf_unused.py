@@ -30,8 +30,8 @@ class Unused:
 
     @property
     def positions(self) -> int | None:
-        found: int | None = self.config.get("max_position_embeddings")
-        return found
+        positions: int | None = self.config.get("max_position_embeddings")
+        return positions
 
     def complete(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """A `config.json` of ours with the keys that are not ours."""
@@ -42,7 +42,7 @@ class Unused:
         return {**config, **more}
 
     def complete_rope(self, rope: Mapping[str, Any]) -> dict[str, Any]:
-        """The same for rotary positions, where they are of the same type."""
+        """The same for rotary positions of the same type."""
         before = self.config.get("rope_scaling") or self.config.get("rope_parameters") or {}
         if before.get("rope_type", before.get("type", "default")) != rope["rope_type"]:
             return dict(rope)
@@ -54,7 +54,7 @@ class Unused:
         return self.code if self._is_of(config) else {}
 
     def _is_of(self, config: Mapping[str, Any]) -> bool:
-        """Whether the model is still one that the code describes."""
+        """Whether the code still describes this model."""
         known = [key for key in ("model_type", "architectures") if self.config.get(key) is not None]
         return all(config[key] == self.config[key] for key in known)
 

@@ -1,4 +1,4 @@
-"""The shape of a decoder: all that is needed to build it, or to reckon its memory without torch."""
+"""The shape of a decoder: enough to build it, or to estimate its memory without torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from foresail.recipe.shape.rope import RopeScaling, dynamic_base
 
 Family = Literal["llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "ernie4_5_moe"]
-MOST_MTP = 8  # layers: half of the longest draft
+MAX_MTP = 8  # layers: half of the longest draft
 
 
 class Experts(BaseModel):
@@ -59,7 +59,7 @@ class ModelShape(BaseModel):
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
     tied: bool = Field(True, description="the head shares the embedding's weights")
     experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
-    mtp: int = Field(0, ge=0, le=MOST_MTP, description="MTP layers, which predict further tokens; 0: none")
+    mtp: int = Field(0, ge=0, le=MAX_MTP, description="MTP layers, which predict further tokens; 0: none")
     scores: bool = Field(False, description="a reward model: its head gives one score, no words")
 
     @model_validator(mode="after")
@@ -83,7 +83,7 @@ class ModelShape(BaseModel):
         return self
 
     def experts_in(self, layer: int) -> Experts | None:
-        """None: that layer has an MLP. So have MTP layers, whose numbers follow: drafts must be cheap."""
+        """None: that layer has an MLP. MTP layers, whose numbers follow, have one too: drafts must be cheap."""
         if self.experts is None or not self.experts.dense_layers <= layer < self.num_layers:
             return None
         return self.experts
@@ -101,7 +101,7 @@ class ModelShape(BaseModel):
 
     @property
     def active_parameters(self) -> int:
-        """Those that compute something for one token: of routed experts only its own."""
+        """Parameters used for one token: of the routed experts, only those it is routed to."""
         active = 0 if self.experts is None else self.experts.active
         return self._count(active)
 
@@ -146,7 +146,7 @@ class ModelShape(BaseModel):
         return self.model_copy(update=changes)
 
     def within_context(self) -> ModelShape:
-        """For others, who may see more in dynamic positions: here they are plain ones."""
+        """The shape to save for other programs: without dynamic positions, which would reach further there."""
         dynamic = self.rope_scaling is not None and self.rope_scaling.type == "dynamic"
         return self.model_copy(update={"rope_scaling": None}) if dynamic else self
 

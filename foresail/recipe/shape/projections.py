@@ -58,10 +58,10 @@ def projection_sizes(shape: ModelShape) -> dict[str, tuple[int, int]]:
 
 def count_adapters(shape: ModelShape, rank: int, targets: tuple[str, ...]) -> int:
     """Numbers in all pairs: an A for every target, and a B as high as the matrix that the target is part of."""
-    sizes, wanted = projection_sizes(shape), projections_of(targets)
+    sizes, adapted = projection_sizes(shape), projections_of(targets)
     block = 0
     for names in STACKS.values():
-        if chosen := [name for name in names if name in wanted]:
+        if chosen := [name for name in names if name in adapted]:
             inputs, outputs = sizes[names[0]][1], sum(sizes[name][0] for name in names)
             block += rank * (len(chosen) * inputs + outputs)
     return shape.num_layers * block

@@ -10,7 +10,7 @@ from pydantic import Field
 from foresail.recipe.estimates.batches import Batches, count_batches
 from foresail.recipe.stages.preference_stage import PreferenceStage
 from foresail.recipe.tables import parts
-from foresail.recipe.tables.preferences import PreferenceLoss
+from foresail.recipe.tables.preferences import PreferenceLoss, pair_mistakes
 from foresail.recipe.tables.sources import HeldOutPairs, PairSources
 
 
@@ -32,12 +32,7 @@ class Dpo(PreferenceStage):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
-        if self.max_length <= self.packed_tokens < 2 * self.max_length:
-            yield (
-                f"both answers of a pair are computed together: 2 x max_length {self.max_length} do not fit a "
-                f"micro-batch of {self.packed_tokens} tokens; set micro_batch_tokens = "
-                f"{-(-2 * self.max_length // self.cluster.context)} or more, or lower max_length"
-            )
+        yield from pair_mistakes(self.max_length, self.packed_tokens, self.cluster.context)
 
     def count_batches(self) -> Batches:
         """A pair is a prompt with two samples."""

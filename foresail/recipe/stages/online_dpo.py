@@ -16,7 +16,7 @@ from foresail.recipe.stages.rl_checks import reward_mistakes
 from foresail.recipe.stages.rollout_stage import RolloutStage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.pairing import OnlineReference, Pairing
-from foresail.recipe.tables.preferences import PreferenceLoss
+from foresail.recipe.tables.preferences import PreferenceLoss, pair_mistakes
 from foresail.recipe.tables.sources import Sources
 
 
@@ -46,12 +46,7 @@ class OnlineDpo(RolloutStage):
                 f"pairing.most {self.pairing.most} pairs of a prompt take {2 * self.pairing.most} samples; set "
                 f"samples_per_prompt = {2 * self.pairing.most} or more"
             )
-        if self.max_length <= self.packed_tokens < 2 * self.max_length:
-            yield (
-                f"both answers of a pair are computed together: 2 x {self.max_length} tokens do not fit a "
-                f"micro-batch of {self.packed_tokens} tokens; set micro_batch_tokens = "
-                f"{-(-2 * self.max_length // self.cluster.context)} or more"
-            )
+        yield from pair_mistakes(self.max_length, self.packed_tokens, self.cluster.context)
         if self.engine.replay_routing:
             yield "engine.replay_routing is for RL, which compares with the engine's probabilities; remove it"
         if self.environment is not None and self.environment.program is not None:

@@ -80,7 +80,7 @@ class Pretrain(Stage):
         return self.mtp
 
     def behind(self, position: int) -> float:
-        """Share of the run's tokens that `position` of them are, 0 to 1."""
+        """`position` as a share of the run's tokens, 0 to 1."""
         return position / sum(span(stage).tokens for stage in self.stages)
 
     def stage_label(self, number: int) -> str:
@@ -96,7 +96,7 @@ class Pretrain(Stage):
             yield "there are no stages; add a table [[stages]] with data, tokens and batch_tokens"
             return
         for place, stage in named("stages", self.stages):
-            yield from (f"{place}: {told}" for told in self.stage_mistakes(stage))
+            yield from (f"{place}: {mistake}" for mistake in self.stage_mistakes(stage))
         for number, (place, stage) in enumerate(named("stages", self.stages)):
             if stage.long_share is None and stage.long_from is not None:
                 yield f"{place}: long_from is for long_share; set long_share as well"
@@ -122,7 +122,7 @@ class Pretrain(Stage):
         yield from weight_mistakes(stage.data)
 
     def source_mistakes(self) -> Iterator[str]:
-        """What is counted under one name is one corpus, with one limit."""
+        """A name must mean one corpus with one limit throughout."""
         known: dict[str, Corpus] = {}
         split: dict[str, int | None] = {}
         counted: dict[str, str] = {}
@@ -171,10 +171,10 @@ class Pretrain(Stage):
         for place, corpus in self.corpora():
             try:
                 manifest = read_manifest(corpus.source)
-                yield from (f"{place}: {told}" for told in size_mistakes(corpus.source, manifest))
+                yield from (f"{place}: {mistake}" for mistake in size_mistakes(corpus.source, manifest))
                 if tokenizer is not None and (Path(tokenizer) / "tokenizer.json").is_file():
-                    found = tokenizer_mistakes(corpus.source, manifest, tokenizer)
-                    yield from (f"{place}: {told}" for told in found)
+                    mistakes = tokenizer_mistakes(corpus.source, manifest, tokenizer)
+                    yield from (f"{place}: {mistake}" for mistake in mistakes)
             except (CorpusError, OSError) as error:
                 yield f"{place}: {error}"
 
@@ -196,8 +196,8 @@ class Pretrain(Stage):
         yield from self.supply_warnings()
 
     def supply_warnings(self) -> Iterator[str]:
-        """Corpora that end before their share of the run is drawn; where all of a stage end, the run does."""
-        told: set[str] = set()
+        """Corpora that end before their share of the run is drawn; the run ends where all of a stage do."""
+        warned: set[str] = set()
         manifests: dict[str, Manifest] = {}
         limits = {corpus.label: corpus for stage in self.stages for corpus in stage.data}
         for label, corpus in limits.items():
@@ -226,8 +226,8 @@ class Pretrain(Stage):
             total = sum(weights.values())
             for label, weight in weights.items():
                 share = stage.tokens * weight / total
-                if label not in told and share > left[label]:
-                    told.add(label)
+                if label not in warned and share > left[label]:
+                    warned.add(label)
                     yield (
                         f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, and its share is "
                         f"{share:,.0f}: when it runs out the others go on; raise its epochs, or lower its weight"
@@ -236,9 +236,9 @@ class Pretrain(Stage):
 
     def batch_notes(self) -> Iterator[str]:
         for number, stage in enumerate(self.stages):
-            found = span(stage)
+            size = span(stage)
             yield (
-                f"{self.stage_label(number)}: {grouped(found.tokens)} tokens in {grouped(found.steps)} updates of "
+                f"{self.stage_label(number)}: {grouped(size.tokens)} tokens in {grouped(size.steps)} updates of "
                 f"{grouped(stage.rows)} rows of {grouped(stage.length)}, rate {rate_of(stage, self.optimizer.lr):g}"
                 f"{'' if stage.decay == 'constant' else f' to {stage.final_lr:g} ({stage.decay})'}"
             )
@@ -248,19 +248,19 @@ class Pretrain(Stage):
 
 
 def share_out(tokens: float, weights: Mapping[str, float], left: Mapping[str, float]) -> dict[str, float]:
-    """What is left of each after so many tokens were drawn by weight; where one ends the others go on.
+    """Tokens left of each corpus after so many were drawn by weight; when one ends, the others go on.
 
     share_out(10, {"a": 1, "b": 1}, {"a": 3, "b": 20}) -> {"a": 0, "b": 13}
     """
     after = dict(left)
     while live := [label for label in weights if after[label] > 0]:
         total = sum(weights[label] for label in live)
-        first = min(live, key=lambda label: after[label] / weights[label])  # the next to end
+        first = min(live, key=lambda label: after[label] / weights[label])  # the corpus that ends next
         drawn = min(tokens, after[first] / weights[first] * total)
         for label in live:
             after[label] -= drawn * weights[label] / total
         if drawn >= tokens:
             break
-        after[first] = 0.0  # whatever rounding says
+        after[first] = 0.0  # despite rounding
         tokens -= drawn
     return after

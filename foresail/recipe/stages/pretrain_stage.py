@@ -13,21 +13,21 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import BeforeValidator, Field
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import default_name
 from foresail.recipe.tables.parts import Part
 from foresail.recipe.tables.values import SourceName
 
 
-def whole(given: Any) -> Any:
-    """8e12 is a number of tokens as good as 8_000_000_000_000."""
-    return int(given) if isinstance(given, float) and given.is_integer() and abs(given) < 2**63 else given
+def whole(value: Any) -> Any:
+    """8e12 may be written for 8_000_000_000_000."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]
-MOST_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
+MAX_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
 
 
 class Corpus(Part):
@@ -64,10 +64,8 @@ class HeldOutCorpus(Part):
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
-Corpora = Annotated[tuple[Corpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
-HeldOutCorpora = Annotated[
-    tuple[HeldOutCorpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
-]
+Corpora = FilesOrTables[Corpus]
+HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
 class PretrainStage(Part):
@@ -118,7 +116,7 @@ class PretrainStage(Part):
         return self.batch_tokens // self.length
 
     def mistakes(self, lr: float) -> Iterator[str]:
-        """With the rate that it has; the stage's place is put before each."""
+        """Mistakes of the stage at its rate; the caller puts the stage's place before each."""
         if not self.data:
             yield "data names no corpus; set it to a folder of token shards, or add a table [[stages.data]]"
         if self.batch_tokens < self.length:
@@ -132,9 +130,9 @@ class PretrainStage(Part):
                     "batch grows from the one to the other"
                 )
         growing = min(self.tokens, self.batch_warmup_tokens)
-        if self.rows and growing > MOST_GROWING * self.rows * self.length:
+        if self.rows and growing > MAX_GROWING * self.rows * self.length:
             yield (
-                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MOST_GROWING:,} updates of "
+                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MAX_GROWING:,} updates of "
                 f"{self.batch_tokens:,} tokens; lower it, or raise batch_tokens"
             )
         if self.decay == "constant":
@@ -152,7 +150,7 @@ class PretrainStage(Part):
             )
 
 
-Stages = Annotated[tuple[PretrainStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+Stages = Tables[PretrainStage]
 
 
 class StageLength(NamedTuple):
@@ -197,5 +195,5 @@ def locate(stages: Sequence[PretrainStage], position: int) -> Where:
 
 
 def rate_of(stage: PretrainStage, lr: float) -> float:
-    """At its height; `lr` is the recipe's."""
+    """The learning rate at its height; `lr` is the recipe's."""
     return lr if stage.lr is None else stage.lr

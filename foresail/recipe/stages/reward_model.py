@@ -14,6 +14,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster, rank_mistakes, training_mistakes
+from foresail.recipe.tables.preferences import pair_mistakes
 from foresail.recipe.tables.router import OptionalRouter
 from foresail.recipe.tables.sources import (
     HeldOutPairs,
@@ -62,11 +63,7 @@ class RewardModel(Stage):
         yield from super().mistakes()
         if not self.data:
             yield "data names no preference pairs; set data to a file, or add a table [[data]]"
-        if self.max_length <= self.packed_tokens < 2 * self.max_length:
-            yield (
-                f"a pair of answers of max_length {self.max_length} does not fit a micro-batch of "
-                f"{self.packed_tokens} tokens; set micro_batch_tokens = {2 * self.max_length} or more"
-            )
+        yield from pair_mistakes(self.max_length, self.packed_tokens, self.cluster.context)
         if self.cluster.context > 1:
             yield "a reward model needs whole answers on every rank; set cluster.context = 1"
         yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")

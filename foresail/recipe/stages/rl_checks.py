@@ -21,7 +21,7 @@ def part_mistakes(advantage: str, reward: Reward) -> Iterator[str]:
 
 
 def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: bool) -> Iterator[str]:
-    """What makes numbers depend on the clock, in a run that is to be deterministic."""
+    """Settings under which a deterministic run's numbers would depend on timing."""
     if not run.deterministic:
         return
     if carry:
@@ -49,7 +49,7 @@ def grader_host_mistakes(
 
 
 def group_mistakes(samples_per_prompt: int, advantage: str, *, dynamic_sampling: bool) -> Iterator[str]:
-    """A sample without siblings."""
+    """Advantages that need several samples of a problem."""
     if samples_per_prompt > 1:
         return
     if advantage not in ("gae", "reinforce++"):
@@ -126,7 +126,7 @@ def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[st
 
 
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
-    """What goes by right and wrong, where no grader says so."""
+    """Settings that need right and wrong, where no grader tells them apart."""
     if reward.grader not in (NO_GRADER, MODEL):
         return
     for key in ("easy_pool", "window"):

@@ -30,7 +30,7 @@ from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.backend import backend_mistakes, backend_refusals
 from foresail.recipe.tables.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
-from foresail.recipe.tables.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.tables.curriculum import changes, mix_in_words, stage_at
 from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.levels import level_refusals
 from foresail.recipe.tables.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
@@ -46,6 +46,7 @@ from foresail.recipe.tables.sources import (
     supply_warnings,
     weight_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 from foresail.recipe.tables.staleness import staleness_mistakes
 from foresail.recipe.tables.values import Mix
 
@@ -116,12 +117,12 @@ class RolloutStage(Stage):
 
     @property
     def parts_per_pass(self) -> int:
-        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        """The disjoint parts of a step's samples, one update each: 16 updates in 4 passes have 4."""
         return self.updates_per_step // self.num_passes
 
     @property
     def critic_only_steps(self) -> int:
-        """First steps, in which the policy waits."""
+        """The first steps, in which only the critic learns."""
         return 0
 
     @property
@@ -149,13 +150,13 @@ class RolloutStage(Stage):
 
         Which rows share a batch depends on how fast verdicts come; a deterministic run's numbers must not.
         """
-        most = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
+        max_running = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
         alike = self.engine.batch_invariant or self.run.deterministic
-        return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
+        return self.engine.model_copy(update={"max_running": max_running, "batch_invariant": alike})
 
     @property
     def draws_stale_tokens(self) -> bool:
-        """Whether what is learned from may be of older weights."""
+        """Whether samples may come from older weights."""
         return self.dynamic_sampling.carry or self.rollout.staleness > 0
 
     @property
@@ -164,7 +165,7 @@ class RolloutStage(Stage):
         return self.rollout.workers if self.rollout.staleness and here else 0
 
     def for_followers(self) -> Self:
-        """Without rewards, which may be functions of the process that leads, or data."""
+        """Without rewards, which may be functions of the first process, and without data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
@@ -172,16 +173,16 @@ class RolloutStage(Stage):
         if not self.curriculum:
             yield from self.plain_mistakes()
             return
-        told = list(self.model_copy(update={"curriculum": ()}).mistakes())
-        yield from told
-        yield from length_mistakes(self.curriculum, self.steps)
+        own = list(self.model_copy(update={"curriculum": ()}).mistakes())
+        yield from own
+        yield from length_mistakes("curriculum", self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
                 "dynamic_sampling.carry continues samples of the step before, which another stage of the "
                 "curriculum may sample differently; set it to false"
             )
         for number, phase in enumerate(self.phases, start=1):
-            yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
+            yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in own)
 
     @property
     def keeps_best(self) -> bool:
@@ -278,16 +279,16 @@ class RolloutStage(Stage):
         return {"data": self.data, "eval": self.eval}
 
     def reward_functions(self) -> dict[str, Function]:
-        """Functions of one's own that the run asks, by the key that names them first."""
+        """The user's reward functions, by the first key that names each."""
         sources = {
             place: source for key, table in self.problem_tables.items() for place, source in named(key, table)
         }
         used = any(source.grader is None for source in sources.values())
-        found = self.reward.functions if used else {}
+        functions = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, NO_GRADER, *NAMED, *found.values()):
-                found[f"{place}.grader"] = source.grader
-        return found
+            if source.grader not in (None, NO_GRADER, *NAMED, *functions.values()):
+                functions[f"{place}.grader"] = source.grader
+        return functions
 
     def count_records(self) -> int | None:
         return count_all(self.data)
@@ -314,11 +315,11 @@ class RolloutStage(Stage):
         shares = num_shares(self.cluster, self.rollout, device)
         yield from cache_refusals(self.engine_settings, shares, self.max_length)
         # Noise is keyed by problem: the same one twice in a step would be answered twice in the same words.
-        most = max(phase.prompts_per_step for phase in self.phases)
-        if num_records and num_records < most:
+        largest = max(phase.prompts_per_step for phase in self.phases)
+        if num_records and num_records < largest:
             where = " and ".join(source.source for source in self.data)
             yield (
-                f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {where}; "
+                f"prompts_per_step {largest} (prompts) exceeds the {num_records} problems of {where}; "
                 f"set prompts_per_step = {num_records} or less"
             )
 
@@ -350,8 +351,8 @@ class RolloutStage(Stage):
         """curriculum stage 2: 30 steps of 64 prompts, up to 512 tokens, temperature 1, levels 2 (60 %), 3 (40 %)"""
         rounds = self.dynamic_sampling.max_rounds
         if self.dynamic_sampling.enabled and rounds > 1:
-            most = rounds * (self.count_batches().step.prompts or 0)
-            yield f"dynamic sampling may try up to {grouped(most)} prompts a step"
+            prompts = rounds * (self.count_batches().step.prompts or 0)
+            yield f"dynamic sampling may try up to {grouped(prompts)} prompts a step"
         lengths = stage_lengths(self.curriculum, self.steps)
         for number, (phase, steps) in enumerate(zip(self.phases, lengths, strict=False), start=1):
             yield (

@@ -11,10 +11,8 @@ from foresail.recipe.estimates.batches import Batches, grouped, join_batches
 from foresail.recipe.stages.sft_stage import (
     Resample,
     SftStages,
-    length_mistakes,
     resample_mistakes,
     stage_changes,
-    stage_lengths,
 )
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
@@ -32,6 +30,7 @@ from foresail.recipe.tables.sources import (
     weight_mistakes,
     window_mistakes,
 )
+from foresail.recipe.tables.stage_lengths import length_mistakes, stage_lengths
 
 
 class Sft(Stage):
@@ -88,8 +87,12 @@ class Sft(Stage):
 
     def resampled(self, number: int) -> tuple[Resample, int] | None:
         """What a stage takes of an earlier one, and that one's number; both count from 0."""
-        found = self.stages[number].resample if self.stages else None
-        return None if found is None else (found, (number if found.stage is None else found.stage) - 1)
+        resample = self.stages[number].resample if self.stages else None
+        return (
+            None
+            if resample is None
+            else (resample, (number if resample.stage is None else resample.stage) - 1)
+        )
 
     def stage_label(self, number: int) -> str:
         return self.stages[number].name or f"stage {number + 1}"
@@ -107,7 +110,7 @@ class Sft(Stage):
 
     @property
     def measures(self) -> bool:
-        """Whether there is something to measure the loss by."""
+        """Whether some conversations are held out to measure the loss."""
         return bool(self.held_out) or any(source.held_out for phase in self.phases for source in phase.data)
 
     @property
@@ -121,9 +124,12 @@ class Sft(Stage):
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
         if self.stages:
-            told = [*length_mistakes(self.stages, self.steps), *resample_mistakes(self.stages)]
-            yield from told
-            if told:
+            mistakes = [
+                *length_mistakes("stages", self.stages, self.steps),
+                *resample_mistakes(self.stages),
+            ]
+            yield from mistakes
+            if mistakes:
                 return
             yield from self.stage_mistakes()
         elif not self.data:
@@ -146,18 +152,18 @@ class Sft(Stage):
                     f"{place}.max_length {phase.max_length} exceeds max_length {self.max_length}, which is that of "
                     f"the whole run; set max_length = {phase.max_length}"
                 )
-            yield from (f"{place}: {told}" for told in name_mistakes("data", phase.data))
-            yield from (f"{place}: {told}" for told in weight_mistakes(phase.data))
+            yield from (f"{place}: {mistake}" for mistake in name_mistakes("data", phase.data))
+            yield from (f"{place}: {mistake}" for mistake in weight_mistakes(phase.data))
 
     def held_out_mistakes(self) -> Iterator[str]:
-        """What is measured under one name is one set; what is kept from one stage is kept from all."""
+        """A name must mean one held-out set; conversations held out of one stage are held out of all."""
         names: dict[str, str] = {}
         amounts: dict[str, tuple[int | None, float]] = {}
         for source in (source for phase in self.phases for source in phase.data):
             if names.setdefault(source.label, source.source) != source.source and self.stages:
                 yield f"{source.label} is another source than in a stage before; give it another name"
-            kept = (source.limit, source.held_out)
-            if (first := amounts.setdefault(source.source, kept)) != kept and max(first[1], kept[1]):
+            amount = (source.limit, source.held_out)
+            if (first := amounts.setdefault(source.source, amount)) != amount and max(first[1], amount[1]):
                 yield (
                     f"{source.source} has another limit or held_out in one place than in another, so that "
                     "one would train on what another holds out; set the same in all"

@@ -1,16 +1,13 @@
-"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it.
-
-stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
-"""
+"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import Field
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import Tables
 from foresail.recipe.tables.parts import Optimizer, Part
 from foresail.recipe.tables.sources import Chats, Epochs, Weight
 
@@ -73,42 +70,16 @@ class SftStage(Part):
     )
 
 
-# TOML has lists only, and a recipe is frozen: hence Strict(False)
-SftStages = Annotated[tuple[SftStage, ...], Strict(False), BeforeValidator(OneOrMore())]
-
-
-def stage_lengths(stages: Sequence[SftStage], steps: int) -> list[int]:
-    """The last one lasts to the end of the run."""
-    before = [stage.steps or 0 for stage in stages[:-1]]
-    return [*before, steps - sum(before)]
+SftStages = Tables[SftStage]
 
 
 def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
-    given = {name: getattr(stage, name) for name in SftStage.model_fields}
-    set_ones = {name: value for name, value in given.items() if value not in (None, ())}
+    """The recipe's keys with other values in this stage; `optimizer` is the recipe's."""
+    settings = {name: getattr(stage, name) for name in SftStage.model_fields}
+    set_ones = {name: value for name, value in settings.items() if value not in (None, ())}
     rates = {name: value for name, value in set_ones.items() if name in RATES}
-    kept = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
-    return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **kept}
-
-
-def length_mistakes(stages: Sequence[SftStage], steps: int) -> Iterator[str]:
-    """Stages fill the run exactly; only the last may leave its length open."""
-    *before, last = stages
-    if open_ones := [number for number, stage in enumerate(before, start=1) if stage.steps is None]:
-        yield f"stages#{open_ones[0]} has no steps, and only the last may leave them out; set its steps"
-        return
-    given = sum(stage.steps or 0 for stage in stages)
-    if last.steps is None and given >= steps:
-        yield (
-            f"the stages before the last take {given} of {steps} steps, which leaves it none; set steps = "
-            f"{given + 1} or more"
-        )
-    elif last.steps is not None and given != steps:
-        yield (
-            f"the stages have {given} steps in all and the run has {steps}; set steps = {given}, or leave steps "
-            "out of the last stage"
-        )
+    others = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
+    return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **others}
 
 
 def resample_mistakes(stages: Sequence[SftStage]) -> Iterator[str]:

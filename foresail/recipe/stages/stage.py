@@ -1,7 +1,7 @@
-"""What the recipes of all stages share, and what each of them may say otherwise.
+"""What the recipes of all stages share, and what each may override.
 
 A new stage declares the keys below, says how many samples a step has, and overrides methods where it differs: its
-data, more memory, checks and lines of its own. `recipe.sft` is the plainest stage, `recipe.rl` overrides them all.
+data, more memory, checks and lines of its own. `stages/sft.py` is the plainest stage, `stages/rl.py` overrides all.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Stage(CheckedPart):
 
     @property
     def tokens_at_once(self) -> int:
-        """That a rank computes at the most: its slice of the largest micro-batch."""
+        """The most tokens that a rank computes: its slice of the largest micro-batch."""
         return -(-self.count_batches().micro_batch.tokens // self.cluster.context)
 
     @property
@@ -106,11 +106,11 @@ class Stage(CheckedPart):
         return 0
 
     def for_followers(self) -> Self:
-        """What other ranks get of it: all that concerns models, and nothing that only one process has."""
+        """The recipe for other ranks: all about models, and nothing that only the first process has."""
         return self
 
     def mistakes(self) -> Iterator[str]:
-        """What is wrong with the recipe itself, wherever it is to run."""
+        """What is wrong with the recipe itself, on any machine."""
         yield from self.learner_mistakes()
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
@@ -127,12 +127,12 @@ class Stage(CheckedPart):
 
     def larger_batches(self) -> str:
         """What to do where the longest sample does not "fit a micro-batch of …"."""
-        context, wanted = self.cluster.context, -(-self.max_length // self.cluster.context)
+        context, tokens = self.cluster.context, -(-self.max_length // self.cluster.context)
         who = "" if context == 1 else f" on {context} ranks"
         more = "" if self.cluster.ranks == context else ", or raise cluster.context: more ranks share it then"
         return (
             f"fit a micro-batch of {self.packed_tokens} tokens{who}; "
-            f"set micro_batch_tokens = {wanted} or more{more}"
+            f"set micro_batch_tokens = {tokens} or more{more}"
         )
 
     @property
@@ -202,7 +202,7 @@ class Stage(CheckedPart):
         )
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
-        """What is held besides the model, its gradients and its optimiser."""
+        """Memory besides the model, its gradients and its optimiser."""
         return ExtraMemory()
 
     # For the preflight: what is looked at, and what is said of it.
@@ -237,7 +237,7 @@ class Stage(CheckedPart):
         )
 
     def warnings(self) -> Iterator[str]:
-        """Settings that run, but hardly mean what was meant."""
+        """Settings that run, but are probably mistakes."""
         settings = self.checkpoints
         if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
             yield (

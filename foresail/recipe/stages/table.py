@@ -1,7 +1,7 @@
 """The stages there are: for each the type of its recipe, the function that runs it, and a line about it.
 
-A new stage is a recipe type (`recipe/NAME.py`), a function (`train/NAME.py`) and a row here. Both are named as
-"module:name" and imported when they are needed, so that the command line answers at once.
+A new stage is a recipe type (`recipe/stages/NAME.py`), a function (`train/stages/NAME.py`) and a row here. Both are
+named as "module:name" and imported when they are needed, so that the command line answers at once.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ STAGES = {
 
 
 def recipe_type(stage: str) -> type[Stage]:
-    found: type[Stage] = find(STAGES[stage].recipe)
-    return found
+    recipe: type[Stage] = find(STAGES[stage].recipe)
+    return recipe
 
 
 def stage_function(stage: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = find(STAGES[stage].function)
-    return found
+    function: Callable[..., Any] = find(STAGES[stage].function)
+    return function
 
 
 def find(place: str) -> Any:

@@ -102,8 +102,8 @@ def size_mistakes(folder: str | Path, manifest: Manifest) -> Iterator[str]:
             file = Path(folder) / f"{shard.name}.{suffix}"
             if not file.is_file():
                 yield f"{file} is missing; restore it, or {AGAIN}"
-            elif (found := file.stat().st_size) != size:
-                yield f"{file} has {found:,} bytes and not {size:,}; restore it, or {AGAIN}"
+            elif (size_now := file.stat().st_size) != size:
+                yield f"{file} has {size_now:,} bytes and not {size:,}; restore it, or {AGAIN}"
 
 
 def tokenizer_mistakes(folder: str | Path, manifest: Manifest, tokenizer: str | Path) -> Iterator[str]:

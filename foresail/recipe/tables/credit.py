@@ -108,17 +108,17 @@ class Credit(CheckedPart):
         return self.strength * min(1.0, step / self.warmup_steps) if self.warmup_steps else self.strength
 
     def mistakes(self) -> Iterator[str]:
-        told = set()
+        reported = set()
         for other, values, keys in NEEDS:
             if getattr(self, other) in values:
                 continue
             for key in keys:
-                if getattr(self, key) != type(self).model_fields[key].default and key not in told:
-                    told.add(key)
-                    wanted = " or ".join(f'"{value}"' for value in values)
+                if getattr(self, key) != type(self).model_fields[key].default and key not in reported:
+                    reported.add(key)
+                    choices = " or ".join(f'"{value}"' for value in values)
                     yield (
-                        f'{key} is for {other} = {wanted}, and {other} is "{getattr(self, other)}"; '
-                        f"remove {key}, or set {other} = {wanted}"
+                        f'{key} is for {other} = {choices}, and {other} is "{getattr(self, other)}"; '
+                        f"remove {key}, or set {other} = {choices}"
                     )
         if "{answer}" not in self.hint:
             yield (

@@ -1,8 +1,8 @@
-"""The curriculum of a recipe: which stage a step belongs to, how long stages last, what each changes."""
+"""The curriculum of a recipe: which stage a step belongs to, and what each changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from foresail.recipe.tables.parts import CurriculumStage, Sampling
@@ -25,36 +25,11 @@ def steps_left(stages: Sequence[CurriculumStage], step: int) -> int | None:
     return sum(stage.steps or 0 for stage in stages[: index + 1]) - step
 
 
-def stage_lengths(stages: Sequence[CurriculumStage], steps: int) -> list[int]:
-    """Stages of 10 steps and the rest, in a run of 30 -> [10, 20]."""
-    given = sum(stage.steps or 0 for stage in stages)
-    return [steps - given if stage.steps is None else stage.steps for stage in stages]
-
-
 def changes(stage: CurriculumStage, sampling: Sampling) -> dict[str, Any]:
-    """What is other in this stage than in the recipe, whose sampling that is; it has no further stages."""
-    given = stage.model_dump(exclude={"steps"}, exclude_none=True)
-    drawn = {name: given.pop(name) for name in Sampling.model_fields if name in given}
-    return {"curriculum": (), "sampling": sampling.model_copy(update=drawn), **given}
-
-
-def length_mistakes(stages: Sequence[CurriculumStage], steps: int) -> Iterator[str]:
-    """Stages fill the run exactly; only the last may leave its length open."""
-    open_ones = [number for number, stage in enumerate(stages, start=1) if stage.steps is None]
-    if early := [number for number in open_ones if number < len(stages)]:
-        yield f"curriculum stage {early[0]} has no steps, and only the last may leave them out; set its steps"
-        return
-    given = sum(stage.steps or 0 for stage in stages)
-    if open_ones and given >= steps:
-        yield (
-            f"the curriculum's stages before the last take {given} of {steps} steps, which leaves it none; "
-            f"set steps = {given + 1} or more"
-        )
-    elif not open_ones and given != steps:
-        yield (
-            f"the curriculum's stages have {given} steps in all and the run has {steps}; set steps = {given}, "
-            "or leave steps out of the last stage"
-        )
+    """The recipe's keys with other values in this stage; `sampling` is the recipe's."""
+    settings = stage.model_dump(exclude={"steps"}, exclude_none=True)
+    drawn = {name: settings.pop(name) for name in Sampling.model_fields if name in settings}
+    return {"curriculum": (), "sampling": sampling.model_copy(update=drawn), **settings}
 
 
 def mix_in_words(mix: Sequence[float] | None) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from foresail.recipe.tables.inputs import LARGEST_COUNTED, first_line, reach
 from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.sources import named
 from foresail.recipe.tables.values import NUM_LEVELS, Mix
+
+T = TypeVar("T")
 
 
 def to_level(value: Any) -> int | None:
@@ -23,36 +25,38 @@ def to_level(value: Any) -> int | None:
     digits = re.fullmatch(r"(?:level )?(\d)(?:\.0)?", str(value).strip().lower())
     if digits is None or not 1 <= int(digits[1]) <= NUM_LEVELS:
         raise ValueError(
-            f"{value!r} is not a difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
+            f"{value!r} is not a difficulty level;  use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
         )
     return int(digits[1])
 
 
 def read_levels(path: Path) -> dict[str, int | None]:
-    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: nobody could tell."""
+    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: not gradable."""
+    return read_by_id(path, "level", to_level)
+
+
+def read_by_id(path: Path, key: str, convert: Callable[[Any], T]) -> dict[str, T]:
+    """One column of a file that `foresail data grade-difficulty` wrote, by problem id."""
+    what = key.replace("_", " ")
     if not path.is_file():
         hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
-        raise ValueError(f"{path} is not a file of difficulty levels; {hint}")
-    levels = {}
+        raise ValueError(f"{path} is not a file of difficulty levels or pass rates; {hint}")
+    values: dict[str, T] = {}
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip():
-                identity, value = read_entry(line, f"{path}:{number}")
-                levels[identity] = value
-    return levels
-
-
-def read_entry(line: str, place: str) -> tuple[str, int | None]:
-    try:
-        entry = json.loads(line)
-        return str(entry["id"]), to_level(entry["level"])
-    except (TypeError, KeyError, json.JSONDecodeError):
-        raise ValueError(
-            f"{place} does not have the level of a problem; each line must be an object with id and "
-            "level, as `foresail data grade-difficulty` writes it"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                values[str(entry["id"])] = convert(entry[key])
+            except (TypeError, KeyError, RecursionError, json.JSONDecodeError):
+                raise ValueError(
+                    f"{path}:{number} does not have a problem's {what}; each line must be an object with id and "
+                    f"{key}, as `foresail data grade-difficulty` writes it"
+                ) from None
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+    return values
 
 
 def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]]) -> Iterator[str]:
@@ -63,28 +67,28 @@ def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]
     counts: Counter[int] = Counter()
     for place, source in named("data", data):
         try:
-            found = count_levels(source)
+            of_source = count_levels(source)
         except (OSError, ValueError) as error:
             yield f"{place}.{'difficulty' if source.difficulty is not None else 'difficulty_key'}: {error}"
             return
-        if found is None:
+        if of_source is None:
             return
-        counts += found
+        counts += of_source
     for where, (mix, prompts_per_step) in mixes.items():
         yield from (where + line for line in mix_refusals(mix, counts, prompts_per_step))
 
 
 def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: int) -> Iterator[str]:
     """mix_refusals((1, 1, 0, 0, 0), {1: 30}, 64) -> level 2 has none; 30 are too few for a step of 64."""
-    wanted = [level for level, weight in enumerate(mix or (), start=1) if weight]
+    weighted = [level for level, weight in enumerate(mix or (), start=1) if weight]
     there = ", ".join(f"{level}: {counts[level]}" for level in sorted(counts)) or "none"
-    if missing := [level for level in wanted if not counts.get(level)]:
+    if missing := [level for level in weighted if not counts.get(level)]:
         levels = " and ".join(map(str, missing))
         yield (
             f"mix gives weight to level {levels}, which no problem has; set that weight to 0 (problems by "
             f"level: {there})"
         )
-    elif wanted and (total := sum(counts[level] for level in wanted)) < prompts_per_step:
+    elif weighted and (total := sum(counts[level] for level in weighted)) < prompts_per_step:
         yield (
             f"mix draws from {total} problems and prompts_per_step is {prompts_per_step}; lower that, or give "
             f"weight to more levels (problems by level: {there})"

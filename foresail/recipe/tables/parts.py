@@ -34,19 +34,19 @@ class Part(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def lay_over_defaults(cls, given: Any) -> Any:
+    def lay_over_defaults(cls, table: Any) -> Any:
         """A table given in part keeps its stage's defaults for the rest.
 
         Sft sets lr = 1e-5; `[optimizer] warmup = 10` in an SFT recipe must not bring back RL's 1e-6.
         """
-        if not isinstance(given, dict):
-            return given
+        if not isinstance(table, dict):
+            return table
         tables = {
-            name: field.default.model_dump() | given[name]
+            name: field.default.model_dump() | table[name]
             for name, field in cls.model_fields.items()
-            if isinstance(field.default, Part) and isinstance(given.get(name), dict)
+            if isinstance(field.default, Part) and isinstance(table.get(name), dict)
         }
-        return given | tables
+        return table | tables
 
 
 class CheckedPart(Part):

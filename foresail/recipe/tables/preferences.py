@@ -113,3 +113,12 @@ class Reference(Part):
         description="compute the reference's log-probabilities once, before the first step, and cache them in the "
         "run's folder; false: keep the model in memory and compute them at every step",
     )
+
+
+def pair_mistakes(max_length: int, packed_tokens: int, context: int) -> Iterator[str]:
+    """A pair that no micro-batch has room for; that one answer fits is checked for every stage."""
+    if max_length <= packed_tokens < 2 * max_length:
+        yield (
+            f"both answers of a pair are computed together: 2 x {max_length} tokens do not fit a micro-batch of "
+            f"{packed_tokens} tokens; set micro_batch_tokens = {-(-2 * max_length // context)} or more"
+        )

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationError
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import count_records, default_name
 from foresail.recipe.tables.parts import Part, Problems
 from foresail.recipe.tables.reward import ANSWERLESS, GRADERS, Reward
@@ -171,14 +171,12 @@ class Conversations(Chatlog):
     )
 
 
-# TOML has lists only, and a recipe is frozen: hence Strict(False)
-Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
-HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
-Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+Sources = Tables[ProblemSource]
+HeldOuts = Tables[HeldOut]
+Chats = FilesOrTables[Conversations]
+HeldOutChats = FilesOrTables[Chatlog]
 PairSources = Annotated[
-    tuple[Preferences, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[Preferences],
     Field(
         description="preference pairs: JSONL or parquet with prompt, chosen and rejected; with chosen and rejected "
         "that share their first messages; or with conversations, chosen and rejected; or tables "
@@ -186,24 +184,17 @@ PairSources = Annotated[
     ),
 ]
 HeldOutPairs = Annotated[
-    tuple[HeldOutPreferences, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
-    Field(description="held-out pairs, or tables [[eval]]"),
+    FilesOrTables[HeldOutPreferences], Field(description="held-out pairs, or tables [[eval]]")
 ]
 AnswerSources = Annotated[
-    tuple[Answers, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[Answers],
     Field(
         description="judged answers: JSONL or parquet with prompt, completion and label, or messages and label, or "
         "pairs with chosen and rejected; or tables [[data]], a mixture"
     ),
 ]
 HeldOutAnswerSources = Annotated[
-    tuple[HeldOutAnswers, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[HeldOutAnswers],
     Field(description="held-out judged answers, or tables [[eval]]"),
 ]
 PairLength = Annotated[
@@ -214,8 +205,6 @@ PairLength = Annotated[
         "drops them",
     ),
 ]
-
-HeldOutChats = Annotated[tuple[Chatlog, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
 Source: TypeAlias = Problems | Chatlog | HeldOutPreferences
 AnyProblems = TypeVar("AnyProblems", bound=Problems)
@@ -259,10 +248,10 @@ def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
 def window_mistakes(logs: Iterable[tuple[str, Chatlog]]) -> Iterator[str]:
     for place, source in logs:
         if (source.pass_rates is None) != (source.pass_window is None):
-            given, other = (
+            present, other = (
                 ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
             )
-            yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
+            yield f"{place}.{present} needs {place}.{other}: a file of pass rates, and the window to keep"
 
 
 def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:
@@ -277,10 +266,10 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     """The recipe's reward, with the source's own grader. Scores of a function of one's own stay as they are."""
     if source.grader is None or source.grader == reward.grader:
         return reward
-    given = {**reward.model_dump(), "grader": source.grader}
+    settings = {**reward.model_dump(), "grader": source.grader}
     other = Reward.model_validate({"grader": source.grader, "model": reward.model})
     return Reward.model_validate(
-        {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
+        {**settings, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else settings
     )
 
 
@@ -325,5 +314,5 @@ def pair_paths(data: Sequence[Preferences], held_out: Sequence[HeldOutPreference
 def paths(tables: Mapping[str, Sequence[Problems]]) -> dict[str, str]:
     """Files and generators by key, sources before examples: {"data.source": …, "eval.source": …}."""
     every = [entry for key, sources in tables.items() for entry in named(key, sources)]
-    found = {f"{place}.source": source.source for place, source in every}
-    return found | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}
+    by_key = {f"{place}.source": source.source for place, source in every}
+    return by_key | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}

@@ -22,13 +22,13 @@ Words = Annotated[tuple[str, ...], Strict(False)]
 
 def read_tool_options(options: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """read_tool_options(["Weather.unit=C", "Weather.days=3"]) -> {"Weather": {"unit": "C", "days": 3}}."""
-    found: dict[str, dict[str, Any]] = {}
+    by_tool: dict[str, dict[str, Any]] = {}
     for option in options:
         tool, dot, rest = option.partition(".")
         if not dot or not tool.strip().isidentifier():
             raise ValueError(f'"{option}" is not of the form Tool.name=value, like Weather.unit=C')
-        found.setdefault(tool.strip(), {}).update(read_options((rest,)))
-    return found
+        by_tool.setdefault(tool.strip(), {}).update(read_options((rest,)))
+    return by_tool
 
 
 def check_tool_options(options: tuple[str, ...]) -> tuple[str, ...]:

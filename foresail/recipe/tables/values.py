@@ -50,9 +50,9 @@ def check_ratios(bounds: tuple[float, ...]) -> tuple[float, ...]:
     return bounds
 
 
-def one_text(given: Any) -> Any:
+def one_text(value: Any) -> Any:
     """One text stands for a list of one."""
-    return (given,) if isinstance(given, str) else given
+    return (value,) if isinstance(value, str) else value
 
 
 def check_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,16 +76,16 @@ def check_options(options: tuple[str, ...]) -> tuple[str, ...]:
 
 def read_options(options: tuple[str, ...]) -> dict[str, Any]:
     """read_options(["enable_thinking=false"]) -> {"enable_thinking": False}; values as in TOML, else text."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for option in options:
         name, equals, text = (part.strip() for part in option.partition("="))
         if not equals or not name.isidentifier():
             raise ValueError(f'"{option}" is not of the form name=value, like enable_thinking=false')
         try:
-            found[name] = tomllib.loads(f"value = {text}")["value"]
+            values[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            found[name] = text
-    return found
+            values[name] = text
+    return values
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)

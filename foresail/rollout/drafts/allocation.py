@@ -1,6 +1,6 @@
 """How long drafts should be: what a verify step costs, against what it is likely to bring.
 
-A step that checks drafts costs more than a plain one and draws more tokens. `Acceptance` measures how far drafts
+A step that checks drafts costs more than a plain one and samples more tokens. `Acceptance` measures how far drafts
 get, a function given by the caller says what steps take, and `best_length` finds the length with the least time a
 token: 0 where a plain step is faster, and speculation is off. `allocate` spends the tokens of that length where
 they bring most: requests of high priority, those that others wait for, get longer drafts.
@@ -79,7 +79,7 @@ class Acceptance:
     """What became of drafts: alpha and beta of Seer, where a draft that was not found is one not accepted.
 
     beta[i] is the chance that a row which may have a draft of i tokens or more gets i of them accepted.
-    Drafts that are only thought of count as well: compare them with what plain steps drew, and speculation
+    Drafts that are only thought of count as well: compare them with what plain steps sampled, and speculation
     that is switched off still learns when to come back.
     """
 
@@ -114,7 +114,7 @@ class Acceptance:
 def time_per_token(
     beta: Sequence[float] | np.ndarray, length: int, step: float, search: float = 0.0
 ) -> float:
-    """T_SD: time_per_token([1, 0.5], 1, 3.0) -> 2.0, since such a step draws one token and a half.
+    """T_SD: time_per_token([1, 0.5], 1, 3.0) -> 2.0, since such a step samples one token and a half.
 
     Where beta[i] is alpha ** i this is the printed (1 - alpha) (search + step) / (1 - alpha ** (length + 1)).
     """

@@ -14,18 +14,22 @@ from foresail.rollout.drafts.suffixes import COUNT, HEAVIEST, LENGTH, LINK, NONE
 
 
 @compiled
-def write_draft(m: Flat, state: int, length: int, most: int, window: int, least: float, tokens: Flat) -> int:
+def write_draft(
+    m: Flat, state: int, length: int, max_tokens: int, window: int, least: float, tokens: Flat
+) -> int:
     """Write down what may follow a context whose last `length` tokens lie in `state`; how many tokens it has."""
-    state, limit = best_start(m, state, length, most, window, least)
+    state, limit = best_start(m, state, length, max_tokens, window, least)
     return 0 if state == NONE else write_path(m, state, limit, window, least, tokens)
 
 
 @compiled
-def best_start(m: Flat, state: int, length: int, most: int, window: int, least: float) -> tuple[int, int]:
+def best_start(
+    m: Flat, state: int, length: int, max_tokens: int, window: int, least: float
+) -> tuple[int, int]:
     """Which end of a context to continue, and by how many tokens: no more than it is long itself."""
     start, start_limit, start_score = NONE, 0, 0.0
     while state != ROOT:
-        limit = min(most, length)
+        limit = min(max_tokens, length)
         if start_score >= limit:
             break  # no shorter end can have a better path
         score = path_score(m, state, limit, window, least)

@@ -7,11 +7,11 @@ sibling's, or in the prompt.
     drafts = GroupDrafts()
     drafts.register(17, prompt)
     row = drafts.join(17, "17.3")
-    drafts.append_rows([row], [0], [3], [5, 9, 2])     # after its first 0 tokens 3 more: as they are drawn
+    drafts.append_rows([row], [0], [3], [5, 9, 2])     # after its first 0 tokens 3 more: as they are sampled
     sizes_R, tokens_RK = drafts.draft_rows([row], 8)   # up to 8 tokens that may follow
 
 A thousand requests are one call into machine code each to append and to draft. No draft changes a token that is
-drawn, only how many a step draws.
+sampled, only how many a step samples.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class GroupDrafts:
     def append(
         self, group: int, request_id: str, prev_token_count: int, new_tokens: Sequence[int] | np.ndarray
     ) -> int:
-        """Tell what a request drew after its first `prev_token_count` tokens; how many of it are known now.
+        """Tell what a request sampled after its first `prev_token_count` tokens; how many of it are known now.
 
         What is known already is passed over, so telling twice does no harm. If the answer is less than
         `prev_token_count` there was a gap: nothing was appended, and the rest must be told from there.

@@ -17,11 +17,11 @@ from foresail.rollout.groups import behind_prompt
 from foresail.rollout.plan import SampleSpec
 
 NO_ROW = -1  # in the automata, so far
-MOST_KEPT = 2  # groups a slot, before those of which nobody is here are forgotten
+GROUPS_PER_SLOT = 2  # groups a slot, before those of which nobody is here are forgotten
 
 
 class Listener:
-    """begin each request; hear what rows drew; guess what they draw next.
+    """begin each request; hear what rows sampled; guess what they sample next.
 
     Automata hear of a text when a guess is wanted from it, which for most of many rows is never.
     """
@@ -30,7 +30,7 @@ class Listener:
         self.engine = engine
         self.drafts = GroupDrafts()
         self.specs: dict[str, SampleSpec] = {}
-        self.untold: dict[int, dict[str, Sequence[int]]] = {}  # by group and request: what it drew in all
+        self.untold: dict[int, dict[str, Sequence[int]]] = {}  # by group and request: what it sampled in all
         self.known_groups: set[int] = set()  # somebody of theirs has ended, so their length can be guessed
         num_slots = len(engine.table.reuses_S)
         self.reuses_S = np.full(num_slots, -1)  # whom the next four are about
@@ -58,7 +58,7 @@ class Listener:
 
         A run forgets them all with its old weights; an evaluation has the same weights to its end.
         """
-        if len(self.drafts.siblings) <= MOST_KEPT * len(self.reuses_S):
+        if len(self.drafts.siblings) <= GROUPS_PER_SLOT * len(self.reuses_S):
             return
         here = here | {self.specs[row.request.id].group for row in self.engine.slots.values()}
         gone = self.drafts.siblings.keys() - here
@@ -86,7 +86,7 @@ class Listener:
         return slots_R
 
     def hear(self) -> np.ndarray:
-        """Take in what was drawn since the last call; the running slots."""
+        """Take in what was sampled since the last call; the running slots."""
         table, slots_R = self.engine.table, self.greet()
         for group in self.untold.keys() & set(self.groups_S[slots_R].tolist()):
             for name, ids in self.untold.pop(group).items():
@@ -96,7 +96,7 @@ class Listener:
             self.rows_S[slot] = self.drafts.join(int(self.groups_S[slot]), name)
         if len(slots_R):
             heard_R = self.heard(slots_R)
-            counts_R = table.drawn_S[slots_R] - heard_R
+            counts_R = table.sampled_S[slots_R] - heard_R
             slots_N = np.repeat(slots_R, counts_R)
             within_N = np.arange(len(slots_N)) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
             tokens_N = table.tokens_SL[slots_N, np.repeat(heard_R, counts_R) + within_N]
@@ -106,7 +106,7 @@ class Listener:
         return slots_R
 
     def heard(self, slots_R: np.ndarray) -> np.ndarray:
-        """How many tokens of each row, of those it drew in its slot."""
+        """How many tokens of each row, of those it sampled in its slot."""
         return self.drafts.known(self.rows_S[slots_R]) - self.before_S[slots_R]
 
     def guess(self, slots_R: np.ndarray, most_R: np.ndarray) -> Drafts:
@@ -123,7 +123,7 @@ class Listener:
         spec = self.specs[row.request.id]
         self.reuses_S[slot] = self.engine.table.reuses_S[slot]
         self.rows_S[slot], self.groups_S[slot] = NO_ROW, spec.group
-        before = behind_prompt(spec, row.request, row.drawn)
+        before = behind_prompt(spec, row.request, row.sampled)
         if before:  # in earlier turns, before it was put back, or elsewhere
             self.learn(spec, before)
         self.before_S[slot] = len(before)

@@ -12,7 +12,7 @@ from foresail.rollout.drafts.allocation import MAX_LENGTH, Acceptance, Lengths, 
 from foresail.rollout.drafts.step_clock import StepClock
 
 PLAIN = Lengths(0, 0)
-MOST_ENTRIES = (
+MAX_ENTRIES = (
     512  # of a step with drafts: each needs memory for logits, and so many rows gain nothing by drafts
 )
 DECIDE_EVERY = 8  # steps
@@ -25,7 +25,7 @@ LEAST_GAIN = 0.05  # tokens a row that drafts must bring to be tried
 class Pacing:
     """`lengths` before a step; what came of it goes to `times` and `acceptance`."""
 
-    def __init__(self, most_entries: int = MOST_ENTRIES) -> None:
+    def __init__(self, most_entries: int = MAX_ENTRIES) -> None:
         self.most_entries = most_entries
         self.times, self.acceptance = StepClock(), Acceptance()
         self.best = self.tried = PLAIN
@@ -62,6 +62,6 @@ class Pacing:
         return self.tried.at_most(longest)
 
     def _are_promising(self, longest: int) -> bool:
-        """By drafts that were compared with what was drawn, of which there must have been some."""
+        """By drafts that were compared with what was sampled, of which there must have been some."""
         seen = self.acceptance.accepted.tried.any()
         return bool(seen and self.acceptance.beta[1 : longest + 1].sum() >= LEAST_GAIN)

@@ -2,7 +2,7 @@
 
 How often a source's 1st, 2nd, … token was right, given those before it, is measured of all rows and of each row by
 itself; few observations of a row count little beside those of all. A draft that was not chosen is compared with
-what was drawn as well, so that both sources stay known.
+what was sampled as well, so that both sources stay known.
 
 Legend: S slots, R running rows, K places of a draft.
 """
@@ -17,7 +17,7 @@ from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.engine.engine import Engine
 
 WEIGHT = 6.0  # observations of one row that count as much as what is known of all
-KEPT = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
+DECAY = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
 
 
 class SourceRecord:
@@ -32,10 +32,10 @@ class SourceRecord:
         places_K = np.arange(MAX_DRAFT)
         tried_RK = (places_K < allowed_R[:, None]) & (places_K <= reached_R[:, None])
         right_RK = places_K < reached_R[:, None]
-        self.tried_K = KEPT * self.tried_K + tried_RK.sum(0)
-        self.right_K = KEPT * self.right_K + right_RK.sum(0)
-        self.tried_SK[slots_R] = KEPT * self.tried_SK[slots_R] + tried_RK
-        self.right_SK[slots_R] = KEPT * self.right_SK[slots_R] + right_RK
+        self.tried_K = DECAY * self.tried_K + tried_RK.sum(0)
+        self.right_K = DECAY * self.right_K + right_RK.sum(0)
+        self.tried_SK[slots_R] = DECAY * self.tried_SK[slots_R] + tried_RK
+        self.right_SK[slots_R] = DECAY * self.right_SK[slots_R] + right_RK
 
     def forget(self, slots: np.ndarray) -> None:
         self.tried_SK[slots] = self.right_SK[slots] = 0
@@ -79,7 +79,7 @@ class DraftChoice:
 
 
 class DraftSources:
-    """ask MTP layers before a step, choose from what both sources have after it, compare with what was drawn."""
+    """ask MTP layers before a step, choose from what both sources have after it, compare with what was sampled."""
 
     def __init__(self, engine: Engine) -> None:
         num_slots = len(engine.table.reuses_S)
@@ -88,10 +88,10 @@ class DraftSources:
         self.num_layers = 0 if engine.own_drafts is None else engine.own_drafts.num_layers
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
 
-    def ask(self, wanted: bool) -> None:
+    def ask(self, enabled: bool) -> None:
         """Whether MTP layers draft in the next steps; they follow the text anyway."""
         if self.num_layers:
-            self.engine.ask_for_drafts(wanted)
+            self.engine.ask_for_drafts(enabled)
 
     def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> DraftChoice:
         """For each row the draft, of at most so many tokens, of which more are likely to stand."""
@@ -111,12 +111,12 @@ class DraftSources:
         mtp = choice.mtp
         return mtp is not None and bool((choice.by_mtp_R & (mtp.sizes_R == self.num_layers)).all())
 
-    def compare(self, choice: DraftChoice, before_R: np.ndarray, drawn_S: np.ndarray) -> None:
-        """With what rows have drawn since they had drawn `before_R` tokens."""
+    def compare(self, choice: DraftChoice, before_R: np.ndarray, sampled_S: np.ndarray) -> None:
+        """With what rows have sampled since they had sampled `before_R` tokens."""
         if choice.mtp is None:
             return
         slots_R = choice.mtp.slots_R
-        counts_R = drawn_S[slots_R] - before_R
+        counts_R = sampled_S[slots_R] - before_R
         self.siblings.note(slots_R, *self._compare(choice.siblings, before_R, counts_R))
         allowed_R, reached_R = self._compare(choice.mtp, before_R, counts_R)
         self.mtp.note(slots_R, allowed_R, reached_R)
@@ -127,7 +127,7 @@ class DraftSources:
     def _compare(
         self, drafts: Drafts, before_R: np.ndarray, counts_R: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How many places of each draft have a token drawn beside them, and how many of the first are equal."""
+        """How many places of each draft have a token sampled beside them, and how many of the first are equal."""
         tokens_SL = self.engine.table.tokens_SL
         allowed_R = np.minimum(drafts.sizes_R, counts_R.clip(0))
         places_RK = before_R[:, None] + np.arange(drafts.tokens_RK.shape[1])

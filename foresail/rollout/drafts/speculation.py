@@ -1,8 +1,8 @@
 """An engine's steps with drafts from siblings and by MTP layers, while they pay.
 
-Every token that is drawn goes to its group's automaton before drafts are thought of. The measured cost of checking
-drafts is weighed against how far they got lately, and where a plain step gives more tokens a second there are none.
-While there are none, drafts are still thought of now and then, and compared with what is drawn. None of this
+Every sampled token goes to its group's automaton before drafts are proposed. The measured cost of checking drafts
+is weighed against how many tokens were accepted lately, and where a plain step gives more tokens a second there are
+none. While there are none, drafts are still proposed now and then, and compared with what is sampled. None of this
 changes a token. Where the engine has MTP layers, each row gets the draft that promises more (`sources`).
 
 Legend: R running rows, K places of a draft.
@@ -20,7 +20,7 @@ from foresail.engine.engine import Engine
 from foresail.engine.request import Completion
 from foresail.rollout.drafts.allocation import MAX_LENGTH
 from foresail.rollout.drafts.listening import Listener
-from foresail.rollout.drafts.pacing import MOST_ENTRIES, Pacing
+from foresail.rollout.drafts.pacing import MAX_ENTRIES, Pacing
 from foresail.rollout.drafts.sources import DraftChoice, DraftSources
 
 LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
@@ -31,7 +31,7 @@ UNREAD_STEPS = (
 
 @dataclass(kw_only=True)
 class DraftFigures:
-    """What drafts did. Where there were any, a row drew 1 + accepted / rows tokens a step."""
+    """What drafts did. Where there were any, a row sampled 1 + accepted / rows tokens a step."""
 
     steps: int = 0
     drafted_steps: int = 0
@@ -44,12 +44,12 @@ class DraftFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftAttempt:
-    """Drafts of up to most_R tokens, who they were for, and how much these had drawn."""
+    """Drafts of up to most_R tokens, who they were for, and how much these had sampled."""
 
     guesses: Drafts
     most_R: np.ndarray
     reuses_R: np.ndarray
-    drawn_R: np.ndarray
+    sampled_R: np.ndarray
     choice: DraftChoice
 
 
@@ -61,7 +61,7 @@ class Speculation:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.reuses_S)))  # rows it can hold anyway
+        self.pacing = Pacing(max(MAX_ENTRIES, len(engine.table.reuses_S)))  # rows it can hold anyway
         self.tally = DraftFigures()
         self.sources = DraftSources(engine)
         self.last_return = time.perf_counter()
@@ -69,10 +69,10 @@ class Speculation:
         self.forget()
 
     def forget(self) -> None:
-        """All texts: the requests have ended, and the weights that drew them are gone."""
+        """All texts: the requests have ended, and the weights that sampled them are gone."""
         self.listener = Listener(self.engine)
         self.under_way: DraftAttempt | None = None  # checked by the step that runs
-        self.unchecked: DraftAttempt | None = None  # only to be compared with what is drawn
+        self.unchecked: DraftAttempt | None = None  # only to be compared with what is sampled
         self.steps_since_look = 0
         self.unread_steps = 0  # to come
 
@@ -80,12 +80,12 @@ class Speculation:
         """One step of the engine, with drafts or without."""
         if self.under_way is not None:
             self.engine.read_pending()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         before, accepted_R = self.under_way, self._accepted()
         if before is not None:
-            self.sources.compare(before.choice, before.drawn_R, self.engine.table.drawn_S)
+            self.sources.compare(before.choice, before.sampled_R, self.engine.table.sampled_S)
         drafts, slots_R = self._unread() if self.unread_steps else self._search()
-        self.tally.search_seconds += time.perf_counter() - begun
+        self.tally.search_seconds += time.perf_counter() - started
         ended = self.engine.step(drafts)
         if not self.engine.took_drafts:  # there were no pages for them
             drafts, self.under_way, self.unread_steps = None, None, 0
@@ -135,18 +135,18 @@ class Speculation:
             guesses=choice.drafts,
             most_R=most_R,
             reuses_R=reuses_R,
-            drawn_R=self.listener.heard(slots_R),
+            sampled_R=self.listener.heard(slots_R),
             choice=choice,
         )
 
     def _accepted(self) -> np.ndarray:
-        """How many drafted tokens stood in the step that has just landed. A row that was put back drew nothing."""
+        """How many drafted tokens the last step that was read accepted. A preempted row sampled nothing."""
         if self.under_way is None:
             return np.zeros(0, dtype=np.int64)
-        drawn_R = self.engine.table.drawn_S[
+        sampled_R = self.engine.table.sampled_S[
             self.under_way.guesses.slots_R
         ]  # also of those who have just left
-        return (drawn_R - self.under_way.drawn_R - 1).clip(0)
+        return (sampled_R - self.under_way.sampled_R - 1).clip(0)
 
     def _count(self, attempt: DraftAttempt, accepted_R: np.ndarray) -> None:
         sizes_R = attempt.guesses.sizes_R
@@ -158,7 +158,7 @@ class Speculation:
         self.tally.accepted += int(accepted_R.sum())
 
     def _look_on(self) -> None:
-        """Think of drafts that nobody checks, and compare them when their rows have drawn as much.
+        """Think of drafts that nobody checks, and compare them when their rows have sampled as much.
 
         Where rows are too many for drafts there is nothing to learn.
         """
@@ -174,15 +174,15 @@ class Speculation:
         self.unchecked = self._attempt(slots_R, np.full(len(slots_R), MAX_LENGTH))
 
     def _compare(self, attempt: DraftAttempt) -> None:
-        """For rows that are still there and have drawn enough."""
+        """For rows that are still there and have sampled enough."""
         table, slots_R = self.engine.table, attempt.guesses.slots_R
-        enough_R = table.drawn_S[slots_R] >= attempt.drawn_R + MAX_LENGTH
+        enough_R = table.sampled_S[slots_R] >= attempt.sampled_R + MAX_LENGTH
         here_R = (table.reuses_S[slots_R] == attempt.reuses_R) & enough_R
-        places_RK = attempt.drawn_R[here_R, None] + np.arange(MAX_LENGTH)
-        drawn_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
+        places_RK = attempt.sampled_R[here_R, None] + np.arange(MAX_LENGTH)
+        sampled_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
         guesses = attempt.guesses.only(here_R)
-        right_RK = guesses.taken_RK[:, :MAX_LENGTH] & (guesses.tokens_RK[:, :MAX_LENGTH] == drawn_RK)
-        self.sources.compare(attempt.choice.only(here_R), attempt.drawn_R[here_R], table.drawn_S)
+        right_RK = guesses.taken_RK[:, :MAX_LENGTH] & (guesses.tokens_RK[:, :MAX_LENGTH] == sampled_RK)
+        self.sources.compare(attempt.choice.only(here_R), attempt.sampled_R[here_R], table.sampled_S)
         if here_R.any():
             self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
 

@@ -4,7 +4,7 @@ One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_actor.py`) and
 (`thread.py`), for the native engine and for vLLM. The other end is `instance.py`.
 
     order                          message
-    submit, cancel, learn          reports, as chunks end; empty ones now and then as a sign of life
+    submit, cancel, learn          reports, as chunks end, and new tokens; empty ones now and then as a heartbeat
     generate                       answer: completions
     begin                          answer: None, once what an update that was given up has left is forgotten
     join                           answer: None, once the engine is in the group that buckets are sent to
@@ -32,7 +32,7 @@ from foresail.engine.runner import can_draft
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.records import RunStopped
-from foresail.rollout.instance import Instance, InstanceLost, Report
+from foresail.rollout.instance import Instance, InstanceLost, NewTokens, Report
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.weights.buckets import Content, NotArrived, WeightLoader
@@ -153,8 +153,8 @@ def pause(instance: Instance) -> float | None:
     return POLL_SECONDS if instance.works_by_itself else 0.0
 
 
-def take_out(instance: Instance, report: Report) -> Report:
+def take_out(instance: Instance, report: Report | NewTokens) -> Report | NewTokens:
     """A request whose chunk has ended, with its keys and values."""
-    if report.state != "resting":
+    if isinstance(report, NewTokens) or report.state != "resting":
         return report
     return replace(report, state="parked", parked=instance.park(report.event.spec.id))

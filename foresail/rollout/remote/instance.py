@@ -15,7 +15,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
-from foresail.rollout.instance import Capabilities, ChunkOrder, EngineFailed, InstanceLost, NoAnswer, Report
+from foresail.rollout.instance import (
+    Capabilities,
+    ChunkOrder,
+    EngineFailed,
+    InstanceLost,
+    NewTokens,
+    NoAnswer,
+    Report,
+)
 from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
 from foresail.rollout.remote.engine_loop import Message
 from foresail.rollout.weights.sync import WeightSync
@@ -50,7 +58,7 @@ class RemoteInstance:
         self.loss: InstanceLost | None = None  # what was found when it was found gone
         self.running: dict[str, Dispatch] = {}
         self._told: tuple[InstanceState, Capabilities] | None = None
-        self.reports: list[Report] = []
+        self.reports: list[Report | NewTokens] = []
         self.answers: deque[Any] = deque()
         self.heard, self.num_reports = time.monotonic(), 0
 
@@ -89,12 +97,13 @@ class RemoteInstance:
         if self.running.pop(request_id, None) is not None:
             self.order("cancel", request_id)
 
-    def poll(self) -> list[Report]:
+    def poll(self) -> Sequence[Report | NewTokens]:
         self._listen(0)
         reports, self.reports = self.reports, []
-        mine = [report for report in reports if report.event.spec.id in self.running]
+        mine = [report for report in reports if report.request_id in self.running]
         for report in mine:
-            del self.running[report.event.spec.id]
+            if isinstance(report, Report):
+                del self.running[report.request_id]
         if self.running and time.monotonic() > self.heard + PATIENCE:
             raise NoAnswer(self.name)
         return mine

@@ -12,7 +12,9 @@ from typing import Protocol
 from foresail.rollout.instance import Instance, InstanceLost
 from foresail.rollout.remote.instance import PATIENCE, RemoteInstance
 
-MOST_IN_VAIN = 3  # engines in one place that end, one after the other, before they have reported anything
+MAX_FAILED_STARTS = (
+    3  # engines in one place that end, one after the other, before they have reported anything
+)
 
 
 class Replacements(Protocol):
@@ -80,13 +82,13 @@ class Restarts:
 
     def _start(self, place: str, *, in_vain: int) -> None:
         self.in_vain[place] = in_vain
-        if in_vain < MOST_IN_VAIN:
+        if in_vain < MAX_FAILED_STARTS:
             number = self.number[place] = self.number.get(place, 0) + 1
             instance = self.start(f"{place}.{number}")
             self.starting.append(Starting(place=place, instance=instance, since=time.monotonic()))
 
     def ready(self) -> list[Instance]:
-        found: list[Instance] = []
+        ready: list[Instance] = []
         for follower in [*self.starting]:
             try:
                 is_ready = follower.instance.is_ready
@@ -99,10 +101,10 @@ class Restarts:
                 self.starting.remove(follower)
                 self.followers[follower.instance.name] = follower
                 self.recoveries.append(waited)
-                found.append(follower.instance)
+                ready.append(follower.instance)
             elif waited > self.seconds:
                 self._give_up(follower)
-        return found
+        return ready
 
     def _give_up(self, follower: Starting) -> None:
         self.starting.remove(follower)

@@ -37,12 +37,12 @@ class QueueMailbox:
 
     def wait(self, seconds: float) -> list[Message]:
         """All messages there are; where there is none, after so long, nothing."""
-        found: list[Message] = []
+        messages: list[Message] = []
         with suppress(queue.Empty):
-            found.append(self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait())
+            messages.append(self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait())
             while True:
-                found.append(self.messages.get_nowait())
-        return found
+                messages.append(self.messages.get_nowait())
+        return messages
 
 
 class ThreadChannel:

@@ -26,7 +26,7 @@ from foresail.rollout.weights.sync import SharedWeights
 from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.signals import shielded_from_interrupts
 
-A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
+EXIT_SECONDS = 5.0  # seconds for a process whose pipe has ended to be gone
 SHUTDOWN_SECONDS = 60.0  # seconds for a process to end its work when it is told to
 
 
@@ -116,10 +116,10 @@ class PipeChannel:
         try:
             yield
         except (EOFError, ConnectionError) as gone:
-            self.process.join(timeout=A_MOMENT)
+            self.process.join(timeout=EXIT_SECONDS)
             raise InstanceLost(self.name, self._end()) from gone
         except OSError as gone:
-            self.process.join(timeout=A_MOMENT)
+            self.process.join(timeout=EXIT_SECONDS)
             if self.process.is_alive():  # no death: too many open files, say
                 raise
             raise InstanceLost(self.name, self._end()) from gone

@@ -3,12 +3,12 @@
 Written for 0.32; only this file and, in vLLM's own process, `weights.py` import it. It runs in a process of
 its own, on its own copy of the weights, without a tokenizer: token ids go in and come out.
 
-- Log-probabilities are of the distribution that tokens are drawn from (`processed_logprobs`), as the native
+- Log-probabilities are of the distribution that tokens are sampled from (`processed_logprobs`), as the native
   engine's. With speculation vLLM returns NaN and zeros for these; it is then asked for the model's own, and
   requests for which the two differ are refused (`reshapes`).
 - Cut-offs are applied as min-p, top-k, top-p; the native engine applies min-p last. With two of them set, the two
   engines keep slightly different tokens; each reports the log-probability under what it kept.
-- Noise comes from a seed for every chunk of a request, so that a chunk can be drawn again, as far as the batch it
+- Noise comes from a seed for every chunk of a request, so that a chunk can be sampled again, as far as the batch it
   runs in leaves its logits alone. It is not keyed by position: a request that is divided otherwise says other
   things.
 """
@@ -165,7 +165,7 @@ def sampling_options(
 
 
 def chunk_seed(key: int, context: int) -> int:
-    """A seed of 63 bits for what a request draws behind so many tokens."""
+    """A seed of 63 bits for what a request samples behind so many tokens."""
     text = f"{key}\x1f{context}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
@@ -184,7 +184,7 @@ async def start_vllm(arguments: dict[str, Any], log: Path | None = None) -> Star
         ) from error
 
     def to_params(options: dict[str, Any]) -> Any:
-        # every token as it is drawn: a stop string may end with any of them
+        # every token as it is sampled: a stop string may end with any of them
         return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
 
     ignore_ctrl_c()

@@ -1,6 +1,6 @@
 """vLLM as an instance: it has a process of its own, is given the weights, and proves that it has them.
 
-A chunk is one request of vLLM's: the prompt and all that was drawn before, with the chunk's length as its limit.
+A chunk is one request of vLLM's: the prompt and all that was sampled before, with the chunk's length as its limit.
 vLLM keeps keys and values of what it has seen while there is room, so the next chunk, and the next turn of an
 episode, begin where the last one ended. Between chunks nothing is kept for them: a request may go on anywhere.
 
@@ -51,7 +51,7 @@ from foresail.rollout.vllm.loader import VllmLoader
 from foresail.rollout.vllm.loop_thread import LoopThread
 
 PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
-A_LOOK = 1.0  # seconds between two looks at whether it is still there, while an answer is waited for
+CHECK_SECONDS = 1.0  # seconds between two checks that it is still there, while an answer is waited for
 POLL_SECONDS = 0.01  # seconds between two tries to empty its cache
 
 
@@ -131,8 +131,8 @@ class VllmInstance:
 
     def poll(self) -> list[Report]:
         reports = []
-        while (found := self._next_ended()) is not None:
-            running, outcome = found
+        while (ended := self._next_ended()) is not None:
+            running, outcome = ended
             if self.running.get(running.dispatch.spec.id) is not running:  # cancelled in the moment it ended
                 continue
             if isinstance(outcome, BaseException):
@@ -150,16 +150,16 @@ class VllmInstance:
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
         async def all_of_them() -> list[Completion]:
-            chunks = (self._draw(one, one.sampling.max_new_tokens, priority=0) for one in requests)
+            chunks = (self._sample(one, one.sampling.max_new_tokens, priority=0) for one in requests)
             return await asyncio.gather(*chunks)
 
         for request in requests:
             check(request, self.shape, self.size.kv_tokens, 1)
             self.stop_strings.state(request.sampling.stop, ())
-        drawing = self.thread.begin(all_of_them())
+        answers = self.thread.begin(all_of_them())
         while True:
             try:
-                return drawing.result(A_LOOK)
+                return answers.result(CHECK_SECONDS)
             except TimeoutError:
                 self._look()
             except Exception as error:
@@ -201,7 +201,7 @@ class VllmInstance:
         self.tasks.add(task)
         try:
             dispatch = running.dispatch
-            outcome: Completion | BaseException = await self._draw(
+            outcome: Completion | BaseException = await self._sample(
                 work, dispatch.max_tokens, priority=dispatch.spec.group
             )
         except Exception as error:
@@ -210,7 +210,7 @@ class VllmInstance:
             self.tasks.discard(task)
         self.ended.put((running, outcome))
 
-    async def _draw(self, work: Work, limit: int, *, priority: int) -> Completion:
+    async def _sample(self, work: Work, limit: int, *, priority: int) -> Completion:
         """Up to `limit` more tokens of a request, and how it ended."""
         parked = work if isinstance(work, Parked) else None
         request: Request = work.request if isinstance(work, Parked) else work

@@ -47,14 +47,14 @@ class VllmLoader:
     def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
         assert names is not None, "vLLM has weights of its own, of which some were sent"
         self._finish()
-        found: dict[str, int] = self.ask("foresail_checksums", self.told_shape, [*names])
-        if self.shape.tied and EMBEDDING in found and found.pop(HEAD) != found[EMBEDDING]:
+        checksums: dict[str, int] = self.ask("foresail_checksums", self.told_shape, [*names])
+        if self.shape.tied and EMBEDDING in checksums and checksums.pop(HEAD) != checksums[EMBEDDING]:
             raise WeightsDiffer(
                 f"instance {self.name} has another {HEAD} than {EMBEDDING}, though they are one: vLLM has not "
                 'taken over all weights. Resume the run with rollout.backend = "native", and report this with the '
                 "versions of vLLM and PyTorch"
             )
-        return found
+        return checksums
 
     def _finish(self) -> None:
         if self.updating:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-A_MOMENT = 10.0  # seconds for the loop to end
+CLOSE_SECONDS = 10.0  # seconds for the loop to end
 
 
 class LoopThread:
@@ -34,9 +34,9 @@ class LoopThread:
     def close(self) -> None:
         """Whatever still runs in it is cancelled; a loop that is stuck is left to the end of the process."""
         with suppress(TimeoutError):
-            self.call(cancel_others(), A_MOMENT)
+            self.call(cancel_others(), CLOSE_SECONDS)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(A_MOMENT)
+        self.thread.join(CLOSE_SECONDS)
         if not self.thread.is_alive():
             self.loop.close()
 

@@ -35,7 +35,7 @@ STACKED = (
     (re.compile(r"\.[qkv]_proj\."), ".qkv_proj."),
     (re.compile(r"\.(gate|up)_proj\."), ".gate_up_proj."),
 )
-MOST_ROWS = 1024  # of the identity matrix, at once
+MAX_ROWS = 1024  # of the identity matrix, at once
 
 Span = tuple[str, int, int]  # of a bucket: tensor, from which of its bytes on, how many
 
@@ -130,15 +130,15 @@ def pack_head(model: Any) -> None:
 @torch.no_grad()
 def held_checksums(model: nn.Module, shape: ModelShape, names: Sequence[str]) -> dict[str, int]:
     """Of these tensors, and of the head where it must be the embedding, which is one of them."""
-    wanted = [part for part in weight_parts(shape) if part.hf_name in {*names}]
-    found: dict[str, int] = {}
-    for layer, parts in groupby(wanted, key=lambda part: stacked_name(part.hf_name)):
+    chosen = [part for part in weight_parts(shape) if part.hf_name in {*names}]
+    checksums: dict[str, int] = {}
+    for layer, parts in groupby(chosen, key=lambda part: stacked_name(part.hf_name)):
         whole = held_weight(model, layer)
-        found |= {part.hf_name: held_checksum(whole, part) for part in parts}
-    if shape.tied and EMBEDDING in found:
+        checksums |= {part.hf_name: held_checksum(whole, part) for part in parts}
+    if shape.tied and EMBEDDING in checksums:
         head = computed_weight(model.get_submodule("lm_head"))
-        found[HEAD] = tensor_checksum(head[: shape.vocab_size] + 0.0)
-    return found
+        checksums[HEAD] = tensor_checksum(head[: shape.vocab_size] + 0.0)
+    return checksums
 
 
 def held_checksum(whole: Tensor, part: TensorPart) -> int:
@@ -150,8 +150,8 @@ def held_weight(model: nn.Module, name: str) -> Tensor:
     owner, _, leaf = name.rpartition(".")
     layer = model.get_submodule(owner)
     if leaf != "weight" or name == EMBEDDING:  # looked up, or added
-        found: Tensor = getattr(layer, leaf)
-        return found
+        weight: Tensor = getattr(layer, leaf)
+        return weight
     return computed_weight(layer)
 
 
@@ -161,5 +161,5 @@ def computed_weight(layer: Any) -> Tensor:
         weight: Tensor = layer.weight
         return weight
     size = getattr(layer, "input_size_per_partition", None) or layer.embedding_dim
-    rows = torch.eye(size, dtype=layer.weight.dtype).split(MOST_ROWS)
+    rows = torch.eye(size, dtype=layer.weight.dtype).split(MAX_ROWS)
     return torch.cat([layer.cpu_linear(row, layer.weight, None) for row in rows]).T

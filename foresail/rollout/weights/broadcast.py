@@ -160,7 +160,7 @@ class Broadcast:
             octets = torch.empty(size, dtype=torch.uint8, device=self.group.device)
         torch.cat([piece.to(octets.device) for _, piece in content], out=octets[:size])
         self.slots[slot] = octets, self.group.broadcast(octets[:size])
-        pieces = [(piece, len(found)) for piece, found in content]
+        pieces = [(piece, len(octets)) for piece, octets in content]
         return BroadcastBucket(number=self.number, pieces=pieces)
 
     def leave(self) -> None:

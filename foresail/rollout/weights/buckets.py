@@ -91,5 +91,5 @@ class WeightLoader:
 
     def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
         """Of these parameters; None: of all."""
-        wanted = self.parameters if names is None else names
-        return {name: tensor_checksum(self.parameters[name]) for name in wanted}
+        chosen = self.parameters if names is None else names
+        return {name: tensor_checksum(self.parameters[name]) for name in chosen}

@@ -85,11 +85,11 @@ class WithoutValues(pickle.Pickler):
         super().__init__(file)
         self.numbers: dict[int, int] = {}
 
-    def persistent_id(self, found: Any) -> Any:
-        if not isinstance(found, nn.Parameter):
+    def persistent_id(self, value: Any) -> Any:
+        if not isinstance(value, nn.Parameter):
             return None
-        number = self.numbers.setdefault(id(found), len(self.numbers))
-        return number, tuple(found.shape), found.dtype, found.requires_grad
+        number = self.numbers.setdefault(id(value), len(self.numbers))
+        return number, tuple(value.shape), value.dtype, value.requires_grad
 
 
 class WithMemory(pickle.Unpickler):
@@ -97,8 +97,8 @@ class WithMemory(pickle.Unpickler):
         super().__init__(file)
         self.device, self.parameters = device, dict[int, nn.Parameter]()
 
-    def persistent_load(self, told: Any) -> nn.Parameter:
-        number, shape, dtype, requires_grad = told
+    def persistent_load(self, description: Any) -> nn.Parameter:
+        number, shape, dtype, requires_grad = description
         if number not in self.parameters:
             empty = torch.empty(shape, dtype=dtype, device=self.device)
             self.parameters[number] = nn.Parameter(empty, requires_grad=requires_grad)

@@ -180,8 +180,8 @@ class CopiedWeights:
     def _missing(
         self, known: Sequence[Mapping[str, int]], sums: dict[str, int], changed: list[str]
     ) -> Generator[tuple[str, Tensor], None, None]:
-        for _, found in groupby(self.source(), key=lambda named: self.unit(named[0])):
-            tensors = dict(found)
+        for _, unit in groupby(self.source(), key=lambda named: self.unit(named[0])):
+            tensors = dict(unit)
             ours = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
             sums |= ours
             if any(loaded.get(name) != ours[name] for loaded in known for name in ours):
@@ -206,11 +206,11 @@ class Crew:
                 self._drop(member)
 
     def answers(self, tensor: str) -> list[tuple[Member, Any]]:
-        """One from each; `tensor` is the last they were told of."""
-        found = []
+        """One from each; `tensor` is the last that was sent to them."""
+        answers = []
         for member in [*self.alive]:
             try:
-                found.append((member, member.answer(SYNC_SECONDS)))
+                answers.append((member, member.answer(SYNC_SECONDS)))
             except NoAnswer as silent:
                 raise WeightsLate(
                     f"instance {member.name} did not confirm the weights up to {tensor} within {SYNC_SECONDS:g} s; "
@@ -218,7 +218,7 @@ class Crew:
                 ) from silent
             except InstanceLost:
                 self._drop(member)
-        return found
+        return answers
 
     def arrived(self, tensor: str) -> None:
         """All that are alive have it, else `NotArrived`, once each has answered."""
@@ -240,10 +240,10 @@ def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
     for member, theirs in crew.answers(next(reversed(ours), "weights")):
         for name in ours.keys() | theirs.keys():
             if ours.get(name) != theirs.get(name):
-                told, own = (f"{found[name]:016x}" if name in found else "none" for found in (theirs, ours))
+                reported, own = (f"{sums[name]:016x}" if name in sums else "none" for sums in (theirs, ours))
                 raise WeightsDiffer(
-                    f"{name} has checksum {told} on instance {member.name} and {own} in the trainer, both called "
-                    f"version {version}; where memory is shared it was not updated in place, else it did not arrive"
+                    f"{name} has checksum {reported} on instance {member.name} and {own} in the trainer, both "
+                    f"called version {version}; shared memory was not updated in place, or it did not arrive"
                 )
 
 

@@ -54,7 +54,7 @@ class ExpertLoad:
 
 
 def open_load(model: Decoder, settings: Router | None) -> ExpertLoad | None:
-    """None for a dense model, which must not be asked to balance anything."""
+    """None for a dense model; a recipe that balances the experts of one is refused."""
     for refusal in router_refusals(settings, model.shape):
         raise ValueError(refusal)
     if model.shape.experts is None:

@@ -26,7 +26,7 @@ from foresail.recipe.tables import parts
 from foresail.recipe.tables.mtp import mtp_refusals
 from foresail.records import PackedBatch
 
-LOOKED_AT = 256  # tokens of a micro-batch whose likeliest prediction is found
+TOP1_SAMPLE = 256  # tokens of a micro-batch whose likeliest prediction is found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +73,14 @@ def read_ahead(
         stream_UD = stream_TD if layout.places_U is None else stream_TD[layout.places_U]
         total, terms, statistics = stream_TD.new_zeros(()), {}, {}
         for number in range(len(heads)):
-            ids_U = layout.ids_U.roll(-number - 1)  # at a sequence's end any will do: nothing is read there
+            ids_U = layout.ids_U.roll(-number - 1)  # wrong at a sequence's end, where nothing is read
             stream_UD, normed_UD = heads.run(number, stream_UD, ids_U, layout.positions_U, layout.attend)
             sources_M, counts_M = layout.sources(number + 1)
             ids_M = layout.ids_U[layout.targets_M]
             logprobs_M, _ = heads.read(normed_UD, likelihood_at(sources_M, ids_M, temperature))
             total = total - (batch.weights_M * counts_M * logprobs_M).sum()
             terms[f"mtp/loss_{number + 1}"] = -(counts_M * logprobs_M).detach().sum()
-            some = slice(None, None, max(1, len(sources_M) // LOOKED_AT))
+            some = slice(None, None, max(1, len(sources_M) // TOP1_SAMPLE))
             statistics[f"mtp/top1_{number + 1}"] = share_right(
                 normed_UD, heads, sources_M[some], ids_M[some], counts_M[some]
             )

@@ -1,10 +1,10 @@
-"""Cross-entropy of what an environment says (ECHO), read in the pass that the policy's loss makes anyway.
+"""Cross-entropy of an environment's tokens (ECHO), from the same forward pass as the policy's loss.
 
     (scores, said_O), *side = run_packed(model, batch, with_observed(readout, batch))
     loss, terms = echo_loss(said_O, batch)
 
-It is a mean over all such tokens of the update, so that they take nothing from the policy's own. Sampling's
-temperature does not concern them.
+It is a mean over all such tokens of the update, apart from the policy's own tokens. The sampling temperature is
+not applied to them.
 
 Legend: O tokens that the environment said, R those that this rank reads.
 """
@@ -23,14 +23,14 @@ R = TypeVar("R")
 
 
 def with_observed(readout: Readout[R], batch: PackedBatch) -> Readout[tuple[R, Tensor | None]]:
-    """The readout's value, and the log-probability of what the environment said, where the batch has it."""
-    said, own = batch.observed, batch.slice
-    if said is None:
+    """The readout's value, and the log-probabilities of the environment's tokens, where the batch has some."""
+    observed, own = batch.observed, batch.slice
+    if observed is None:
         return lambda hidden_TD, head_VD: (readout(hidden_TD, head_VD), None)
-    sources_R, ids_R, begin = said.sources_O, batch.ids_T[said.targets_O], 0
+    sources_R, ids_R, begin = observed.sources_O, batch.ids_T[observed.targets_O], 0
     if own is not None:
-        assert said.own_R is not None
-        sources_R, ids_R, begin = sources_R[said.own_R], ids_R[said.own_R], own.tokens.start
+        assert observed.own_R is not None
+        sources_R, ids_R, begin = sources_R[observed.own_R], ids_R[observed.own_R], own.tokens.start
     read = both(readout, likelihood_at(sources_R - begin, ids_R))
 
     def read_both(hidden_TD: Tensor, head_VD: Tensor) -> tuple[R, Tensor]:
@@ -42,11 +42,11 @@ def with_observed(readout: Readout[R], batch: PackedBatch) -> Readout[tuple[R, T
 
 def echo_loss(logprobs_R: Tensor, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
     """This micro-batch's part of the mean over the update, and the same as a sum over tokens that learn."""
-    said, own = batch.observed, batch.slice
-    assert said is not None
+    observed, own = batch.observed, batch.slice
+    assert observed is not None
     logprobs_O = logprobs_R
     if own is not None:
-        assert said.own_R is not None
-        logprobs_O = merge_over_group(logprobs_R, said.own_R, said.targets_O.numel(), own.group)
-    loss = -logprobs_O.sum() / max(1, said.of_update)
-    return loss, {"actor/echo_loss": loss.detach() * said.tokens_of_update}
+        assert observed.own_R is not None
+        logprobs_O = merge_over_group(logprobs_R, observed.own_R, observed.targets_O.numel(), own.group)
+    loss = -logprobs_O.sum() / max(1, observed.of_update)
+    return loss, {"actor/echo_loss": loss.detach() * observed.tokens_of_update}

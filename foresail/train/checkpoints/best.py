@@ -20,29 +20,29 @@ class Best:
     waiting: int = 0
 
 
-def find_metric(wanted: str, names: Iterable[str]) -> str | None:
+def find_metric(metric: str, names: Iterable[str]) -> str | None:
     """find_metric("acc/mean@1", ["val-core/gsm8k/acc/mean@1"]) -> the whole name; several are an error."""
-    found = [name for name in names if name == wanted or name.endswith(f"/{wanted}")]
-    if wanted in found:
-        return wanted
-    if len(found) > 1:
+    matches = [name for name in names if name == metric or name.endswith(f"/{metric}")]
+    if metric in matches:
+        return metric
+    if len(matches) > 1:
         raise ValueError(
-            f'checkpoints.best = "{wanted}" fits {", ".join(sorted(found)[:4])}; write out the one you mean'
+            f'checkpoints.best = "{metric}" fits {", ".join(sorted(matches)[:4])}; write out the one you mean'
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
-def measure(wanted: str | None, metrics: Mapping[str, Any]) -> float | None:
+def measure(metric: str | None, metrics: Mapping[str, Any]) -> float | None:
     """The metric's value in a record; None where it was not measured, or is no number."""
-    if wanted == HELD_OUT_MEAN:
+    if metric == HELD_OUT_MEAN:
         values = [value for value in map(as_number, held_out_figures(metrics)) if value is not None]
         return fmean(values) if values else None
-    name = find_metric(wanted, metrics) if wanted is not None else None
+    name = find_metric(metric, metrics) if metric is not None else None
     return None if name is None else as_number(metrics[name])
 
 
 def held_out_figures(metrics: Mapping[str, Any]) -> list[Any]:
-    """The accuracy of every held-out set; their rewards, where nobody says what is right."""
+    """The accuracy of every held-out set; their rewards, where the grader gives no right or wrong."""
     accuracies = [value for name, value in metrics.items() if is_held_out(name)]
     return accuracies or [value for name, value in metrics.items() if is_held_out_reward(name)]
 

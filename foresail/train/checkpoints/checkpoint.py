@@ -52,7 +52,7 @@ class Progress:
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     day: str = (
-        ""  # on which the run began, 2026-11-18 say: chat templates may name it, and prompts stay the same
+        ""  # of the run's start, 2026-11-18 say: chat templates may print it, so a resumed run keeps it
     )
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them
     reference: str = ""  # a checksum of the model that a KL term pulls towards
@@ -107,11 +107,11 @@ def staying(run: RunDirectory, path: Path) -> Iterator[None]:
 def tidying(run: RunDirectory, progress: Progress, settings: Checkpoints) -> list[Callable[[], None]]:
     """What is to be done once a step is saved. Nothing is left of it, unless the run was killed just then."""
     best, steps = None if progress.best is None else progress.best.step, run.checkpoint_steps()
-    kept = [step for step in steps if step in steps[-settings.keep :] or step == best]
-    light = [run.checkpoint_path(step) for step in kept[: -min(settings.keep, settings.resumable)]]
+    kept_steps = [step for step in steps if step in steps[-settings.keep :] or step == best]
+    light = [run.checkpoint_path(step) for step in kept_steps[: -min(settings.keep, settings.resumable)]]
     return [
         *([partial(name_best, run, best)] if best_link(run) != best_folder(run, best) else []),
-        *(partial(remove_checkpoint, run.checkpoint_path(step)) for step in steps if step not in kept),
+        *(partial(remove_checkpoint, run.checkpoint_path(step)) for step in steps if step not in kept_steps),
         *(partial(keep_weights_only, path) for path in light if state_parts(path)),
     ]
 
@@ -142,10 +142,10 @@ def name_best(run: RunDirectory, step: int | None) -> None:
         if target is None:
             link.unlink(missing_ok=True)
         elif best_link(run) != target:
-            aside = link.with_name(f"{ASIDE}{BEST}")
-            aside.unlink(missing_ok=True)
-            aside.symlink_to(target)
-            os.replace(aside, link)
+            new_link = link.with_name(f"{ASIDE}{BEST}")
+            new_link.unlink(missing_ok=True)
+            new_link.symlink_to(target)
+            os.replace(new_link, link)
 
 
 def is_resumable(checkpoint: Path) -> bool:
@@ -187,20 +187,20 @@ class DamagedCheckpoint(ValueError):
 
 def check_whole(run: RunDirectory, checkpoint: Path) -> None:
     """Read every file once, before any is trusted."""
-    found = list(damages(checkpoint))
-    if not found and is_resumable(checkpoint):
+    damage = list(damages(checkpoint))
+    if not damage and is_resumable(checkpoint):
         return
-    told = found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else "") if found else ""
-    told = told or f"{checkpoint} holds weights only, without the trainer's state"
+    reason = damage[0] + (f" (and {len(damage) - 1} more)" if len(damage) > 1 else "") if damage else ""
+    reason = reason or f"{checkpoint} holds weights only, without the trainer's state"
     older = [step for step in run.checkpoint_steps() if run.checkpoint_path(step) != checkpoint]
     for step in reversed(older):
         there = run.checkpoint_path(step)
         if is_resumable(there) and not any(damages(there)):
             raise DamagedCheckpoint(
-                f"{told}; step {step} is whole: foresail resume {run.path} --from-step {step}"
+                f"{reason}; step {step} is whole: foresail resume {run.path} --from-step {step}"
             )
     raise DamagedCheckpoint(
-        f"{told}; no other checkpoint there can be resumed: restore the file, or start a new run with model.path "
+        f"{reason}; no other checkpoint there can be resumed: restore the file, or start a new run with model.path "
         "set to a checkpoint whose weights are whole"
     )
 
@@ -220,7 +220,7 @@ def read_progress(checkpoint: Path) -> Progress:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         words: object = error
         if isinstance(error, ValidationError):
-            words = "; ".join(explain_errors(error, BaseModel, {}, told=()))
+            words = "; ".join(explain_errors(error, BaseModel, {}))
         raise ValueError(
             f"{path} cannot be read ({words}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error

@@ -87,14 +87,14 @@ def facts(recipe: Stage, step: str) -> dict[str, str]:
     start = (
         "fresh weights" if recipe.model.path is None else without_folders(f'"{recipe.model.path}"').strip('"')
     )
-    found = {"base model": start, "stage": recipe.stage, "step": f"{step} of {recipe.steps}"}
+    lines = {"base model": start, "stage": recipe.stage, "step": f"{step} of {recipe.steps}"}
     for key, source in recipe.sources().items():
-        found[key] = without_folders(f'"{source}"').strip('"')
+        lines[key] = without_folders(f'"{source}"').strip('"')
     if isinstance(recipe, Rl):
-        found |= {"advantage": recipe.advantage.kind, "loss": recipe.loss.kind}
+        lines |= {"advantage": recipe.advantage.kind, "loss": recipe.loss.kind}
     if recipe.lora is not None:
-        found["LoRA"] = f"rank {recipe.lora.rank}, merged"
-    return found
+        lines["LoRA"] = f"rank {recipe.lora.rank}, merged"
+    return lines
 
 
 def accuracies_at(run: RunDirectory, step: str) -> dict[str, tuple[str, str]]:
@@ -103,8 +103,8 @@ def accuracies_at(run: RunDirectory, step: str) -> dict[str, tuple[str, str]]:
     newest: dict[str, float] = {}
     for record in run.read_metrics():
         if not step.isdecimal() or record["step"] <= int(step):
-            found = held_out(record)
-            first, newest = found | first, newest | found
+            accuracies = held_out(record)
+            first, newest = accuracies | first, newest | accuracies
     return {held_out_label(name): (f"{first[name]:.3f}", f"{newest[name]:.3f}") for name in newest}
 
 

@@ -17,7 +17,7 @@ import torch
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model, load_model, locate_tensors, open_weights
 from foresail.model.weights import init_weights
-from foresail.recipe.shape.model_shape import MOST_MTP, ModelShape
+from foresail.recipe.shape.model_shape import MAX_MTP, ModelShape
 from foresail.runlog.atomic import replacing_directory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoints.export import find_checkpoint
@@ -55,9 +55,9 @@ def grow(source: Path, target: Path, layers: int, fill: Callable[[Decoder, int],
         raise FileExistsError(f"{target} is already there; remove it, or choose another folder")
     checkpoint = find_checkpoint(source)
     old = load_model(checkpoint, dtype=dtype_in(checkpoint), device="cpu")
-    if not old.shape.mtp < layers <= MOST_MTP:
+    if not old.shape.mtp < layers <= MAX_MTP:
         raise ValueError(
-            f"{source} has {old.shape.mtp} MTP layers; --layers takes more than that and at most {MOST_MTP}"
+            f"{source} has {old.shape.mtp} MTP layers; --layers takes more than that and at most {MAX_MTP}"
         )
     model = empty_model(old.shape.model_copy(update={"mtp": layers}), dtype=old.dtype, device="cpu")
     model.load_state_dict(old.state_dict(), strict=False, assign=True)

@@ -23,15 +23,15 @@ CHUNK = 1 << 22
 
 
 def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
-    found = {log.path.name: describe(log, run) for log in logs(run) if log.path.is_file()}
+    entries = {log.path.name: describe(log, run) for log in logs(run) if log.path.is_file()}
     if size := size_of_rollouts(run, step):
-        found[run.rollouts_path.name] = FileEntry(bytes=size, crc32="")
-    content = {name: entry.model_dump() for name, entry in found.items()}
+        entries[run.rollouts_path.name] = FileEntry(bytes=size, crc32="")
+    content = {name: entry.model_dump() for name, entry in entries.items()}
     (checkpoint / NAME).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
 def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str]:
-    """One sentence for each part of the log that is not what it was; none for a checkpoint that says nothing."""
+    """One sentence for each part of the log that is not what it was; none for a checkpoint without this file."""
     if not (checkpoint / NAME).is_file():
         return
     before = Manifest.validate_json((checkpoint / NAME).read_bytes())

@@ -66,7 +66,7 @@ def forget(checkpoint: Path, files: Iterable[Path]) -> None:
 
 
 def damages(checkpoint: Path) -> Iterator[str]:
-    """What is wrong with it, file by file; of one that was written without a manifest nothing can be said."""
+    """What is wrong with it, file by file; one that was written without a manifest cannot be checked."""
     if not (checkpoint / NAME).is_file():
         if (checkpoint / NAME).exists() or is_sealed(checkpoint):
             yield f"{checkpoint / NAME} is gone"
@@ -101,7 +101,7 @@ def compare(path: Path, entry: FileEntry) -> str | None:
 
 
 def is_read(path: Path, name: str) -> bool:
-    """Whether a resume might read it. Notes, pictures and hidden files beside the weights are nobody's business."""
+    """Whether a resume might read it. Notes, pictures and hidden files beside the weights are left out."""
     if not path.is_file() or path.name.startswith(".") or name == NAME:
         return False
     return name.startswith("trainer/") or path.suffix in READ

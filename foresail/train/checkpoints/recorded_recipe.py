@@ -3,10 +3,10 @@
     check_file(run, checkpoint)             # recipe.toml, as it lies in the run's folder
     check_recipe(recipe, run, checkpoint)   # the recipe that is about to be used
 
-Every checkpoint has a copy of the recipe (`trainer/recipe.toml`, under its checksums), and recipe.toml has its own
-checksum in its first line. Some keys do not change the steps that were done: `foresail resume RUN KEY=VALUE` sets
-them. Runs from before there were copies and checksums go on as they are; `is_unsealed` tells them. That the copy is
-whole is for `check_whole` to say, before.
+Every checkpoint has a copy of the recipe (`trainer/recipe.toml`, under its checksums), and recipe.toml has its
+own checksum in its first line. Some keys do not change the steps that were done: `foresail resume RUN KEY=VALUE`
+sets them. Runs from before there were copies and checksums go on as they are; `is_unsealed` tells them.
+`check_whole` has checked before that the copy is whole.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHANGEABLE = (
 CHANGEABLE_TABLES = ("checkpoints", "cluster")
 PLACES = ("run.root", "run.name")  # a run that was moved is the same run
 LONGEST_VALUE = 40  # characters that a message shows
-MOST_KEYS = 6  # that a message names
+MAX_KEYS = 6  # that a message names
 UNSET = object()
 
 
@@ -199,9 +199,9 @@ def is_among(key: str, setting: Collection[str]) -> bool:
 def describe_change(
     what: str, changed: Mapping[str, tuple[Any, Any]], run: RunDirectory, checkpoint: Path
 ) -> str:
-    told = [describe_key(key, *pair) for key, pair in list(changed.items())[:MOST_KEYS]]
-    told += [f"and {len(changed) - MOST_KEYS} more"] * (len(changed) > MOST_KEYS)
-    unlike = f"{what} is not what {run.path} was trained with: {'; '.join(told)}"
+    changes = [describe_key(key, *pair) for key, pair in list(changed.items())[:MAX_KEYS]]
+    changes += [f"and {len(changed) - MAX_KEYS} more"] * (len(changed) > MAX_KEYS)
+    unlike = f"{what} is not what {run.path} was trained with: {'; '.join(changes)}"
     if all(is_among(key, ("reward",)) for key in changed):
         return f"{unlike}. {accept_reward(run)}"
     return (

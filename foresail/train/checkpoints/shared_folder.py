@@ -1,4 +1,5 @@
-"""Whether all ranks see the run's folder: they write its checkpoints together, from whichever host they are on.
+"""A check that all ranks see the run's folder: they write its checkpoints together, from whichever host they are
+on.
 
 with marked(folder) as mark:     # rank 0
     …                            # every other rank: mark.find()

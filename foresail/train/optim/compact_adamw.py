@@ -20,7 +20,7 @@ from foresail.model.kernels import available
 from foresail.model.shards import local
 from foresail.recipe.tables.parts import Optimizer
 from foresail.train.optim.gradients import GradientSums
-from foresail.train.optim.masters import WHOLE, Shard, join, random_low_bits, split
+from foresail.train.optim.masters import WHOLE, Shard, check_keys, join, random_low_bits, split
 from foresail.train.optim.moments import MEAN, SQUARE, Moments, Rates, dequantize, quantize, zero_moments
 from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
@@ -96,10 +96,10 @@ class CompactAdamW:
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
         """This rank's `state()`, of a run with more ranks or fewer. Moments are rounded anew, in other blocks."""
-        steps, found = int(pieces["steps"][0]), {"steps": pieces["steps"][0]}
+        steps, share = int(pieces["steps"][0]), {"steps": pieces["steps"][0]}
         for name, weight, low, offset in zip(self.names, self.weights, self.lows, self.offsets, strict=True):
             if low is not None:
-                found[f"low:{name}"] = share_of(pieces[f"low:{name}"], offset, low)
+                share[f"low:{name}"] = share_of(pieces[f"low:{name}"], offset, low)
             for moment, kind in ((MEAN, "mean"), (SQUARE, "square")):
                 codes, scales = pieces[f"{kind}_N:{name}"], pieces[f"{kind}_scale_B:{name}"]
                 parts = [dequantize(*part, moment) for part in zip(codes, scales, strict=True)]
@@ -109,15 +109,12 @@ class CompactAdamW:
                     if weight.numel()
                     else (codes[0][:0], scales[0][:0])
                 )
-                found[f"{kind}_N:{name}"], found[f"{kind}_scale_B:{name}"] = coded
-        return found
+                share[f"{kind}_N:{name}"], share[f"{kind}_scale_B:{name}"] = coded
+        return share
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         own = self.state()
-        if tensors.keys() != own.keys():
-            raise ValueError(
-                "it is the state of another model, of other optimizer.states, or in another dtype"
-            )
+        check_keys(tensors, own.keys())
         for name, tensor in own.items():
             if tensors[name].shape != tensor.shape:
                 raise ValueError(f"{name} has shape {list(tensors[name].shape)}, not {list(tensor.shape)}")

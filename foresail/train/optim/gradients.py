@@ -23,7 +23,7 @@ LARGER_AFTER = 200  # updates in a row without an infinity
 
 
 class GradientSums:
-    """A 16-bit weight's gradient comes here the moment a backward pass has it, and never stands beside all others.
+    """A 16-bit weight's gradient is added here as soon as the backward pass has computed it, and freed.
 
     A float32 weight keeps its sum itself, as usual. Where a weight is float16, sums are those of a larger loss
     until `clip` makes them plain. Of sharded weights these are the sums for this rank's rows.
@@ -59,10 +59,10 @@ class GradientSums:
     def clip(self, limit: float) -> float:
         """Scale all to the largest allowed norm; their norm before, over the shards of all ranks.
 
-        Where one rank's is not finite, that of all is not: whoever decides by it decides alike.
+        Where one rank's is not finite, that of all is not: so all ranks take the same decision by it.
         """
-        found = [self[number] for number in range(len(self.weights))]
-        sums = [total for total in found if total is not None]
+        all_sums = [self[number] for number in range(len(self.weights))]
+        sums = [total for total in all_sums if total is not None]
         factor = 1.0 if self.scale is None else self.scale.factor
         norm = get_total_norm(sums) / factor
         if self.world.size > 1:

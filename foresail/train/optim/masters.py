@@ -10,7 +10,7 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,10 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from foresail.model.shards import first_row
-from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
 
 
@@ -73,6 +71,15 @@ def split(master_N: Tensor) -> tuple[Tensor, Tensor]:
     return high_N.to(torch.int16).view(torch.bfloat16), (bits_N - (high_N << 16)).to(torch.int16)
 
 
+def check_keys(tensors: Mapping[str, Tensor], *allowed: Set[str]) -> None:
+    """A state has one of the allowed sets of names."""
+    if tensors.keys() not in allowed:
+        raise ValueError(
+            "it is the state of another model, of another optimizer.name, of other optimizer.states, or in another "
+            "dtype"
+        )
+
+
 def check_sizes(tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     """Every state is of its weight's shape, but for the counters."""
     for key, tensor in tensors.items():
@@ -85,25 +92,3 @@ def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: 
     if weight.dtype == torch.float32:
         return weight
     return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))
-
-
-def moments_of(adam: torch.optim.AdamW, master: Tensor) -> dict[str, Tensor]:
-    """What AdamW keeps of a weight. Where others have moved and this one has had no gradient yet, as MTP layers
-    whose loss weighs 0 at first, that is what it will begin with: zeros.
-    """
-    if not adam.state or master in adam.state:
-        return dict(adam.state.get(master, {}))
-    step, mean, square = torch.zeros((), device=master.device), *(torch.zeros_like(master) for _ in range(2))
-    return dict(zip(MOMENTS, (step, mean, square), strict=True))
-
-
-def share_pieces(
-    pieces: Mapping[str, Sequence[Tensor]], shards: Mapping[str, Shard], weights: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """This rank's state, "key:weight" -> numbers, of the pieces of a run that had more ranks, or fewer."""
-    return {
-        key: share_of(parts, shards[name].offset, weights[name])
-        if (name := key.partition(":")[2]) in weights and parts[0].ndim
-        else parts[0]
-        for key, parts in pieces.items()
-    }

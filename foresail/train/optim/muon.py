@@ -1,6 +1,6 @@
 """Muon: matrices inside the blocks move by their orthogonalised momentum, all else by AdamW.
 
-A projection is a matrix of its own, though query, key and value share one parameter, and so is every expert's. An
+Query, key and value share one parameter, but each is a matrix of its own; so is each expert's. An
 update is 0.2 sqrt(longer side) times as large as an orthogonal matrix, so that its numbers are about as large as
 AdamW's (Moonlight): one learning rate and one weight decay do for both. `optimizer.matrix_rate` and
 `optimizer.embedding_rate` set them apart.
@@ -22,22 +22,13 @@ from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts
-from foresail.model.shards import is_sharded, local
+from foresail.model.shards import is_sharded
 from foresail.recipe.tables.parts import Optimizer
-from foresail.train.optim.gradients import GradientSums
-from foresail.train.optim.masters import (
-    MOMENTS,
-    WHOLE,
-    Shard,
-    check_sizes,
-    master_of,
-    moments_of,
-    share_pieces,
-)
+from foresail.train.optim.master_adamw import MasterAdamW
+from foresail.train.optim.masters import WHOLE, Shard, check_keys, check_sizes
 from foresail.train.optim.orthogonal import orthogonalize
 from foresail.world import ONE_PROCESS, World
 
-SCALE = "loss scale"  # of a float16 model
 LIKE_ADAM = 0.2  # root mean square of AdamW's usual update
 EMBEDDINGS = ("embed.weight", "head.weight")
 
@@ -49,15 +40,17 @@ def matrix_rows(model: nn.Module) -> dict[str, list[int]]:
     """
     if not isinstance(model, Decoder):
         raise ValueError('optimizer.name = "muon" is for decoders; set "adamw" for this one')
-    found: dict[str, list[int]] = {}
+    rows: dict[str, list[int]] = {}
     for part in weight_parts(model.shape):
         if part.parameter not in EMBEDDINGS and ".router." not in part.parameter and len(part.sizes) == 2:
-            found.setdefault(part.parameter, []).append(part.sizes[0])
-    return found
+            rows.setdefault(part.parameter, []).append(part.sizes[0])
+    return rows
 
 
 class Muon:
-    """Backward passes, then clip() and update(), as `optimizer.MasterAdamW` has them."""
+    """Backward passes, then clip() and update(). `others` has the masters of all weights, and moves those that are
+    no matrices inside blocks.
+    """
 
     def __init__(
         self,
@@ -67,57 +60,33 @@ class Muon:
         world: World = ONE_PROCESS,
         shards: Mapping[str, Shard] = WHOLE,
     ) -> None:
-        self.settings, self.shards, self.world = settings, shards, world
+        self.settings, self.world = settings, world
         self.trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-        self.names, self.weights = [*self.trained], [local(weight) for weight in self.trained.values()]
-        self.gradients = GradientSums([*self.trained.values()], world)
-        self.masters = {
-            name: master_of(weight, seed, name, shards.get(name), world)
-            for name, weight in zip(self.names, self.weights, strict=True)
-        }
         self.rows = {name: rows for name, rows in matrix_rows(model).items() if name in self.trained}
-        self.momenta = {name: torch.zeros_like(self.masters[name]) for name in self.rows}
-        others = [name for name in self.names if name not in self.rows]
-        self.adam = torch.optim.AdamW(
-            [
-                {"params": [master], "weight_decay": settings.weight_decay if master.ndim > 1 else 0.0}
-                | {"rate": settings.embedding_rate if name in EMBEDDINGS else 1.0}
-                for name in others
-                for master in [self.masters[name]]
-            ],
-            betas=(settings.beta1, settings.beta2),
-            eps=settings.eps,
-            fused=True,
-        )
+        rates = dict.fromkeys(EMBEDDINGS, settings.embedding_rate)
+        self.others = MasterAdamW(model, settings, seed, world, shards, without=self.rows, rates=rates)
+        self.names, self.gradients = self.others.names, self.others.gradients
+        masters = dict(zip(self.names, self.others.masters, strict=True))
+        self.masters = {name: masters[name] for name in self.rows}
+        self.momenta = {name: torch.zeros_like(master) for name, master in self.masters.items()}
 
     def clip(self) -> float:
         """Scale the gradient to the largest allowed norm; its norm before."""
-        return self.gradients.clip(self.settings.clip_norm)
+        return self.others.clip()
 
     @torch.no_grad()
     def update(self, learning_rate: float) -> None:
-        gradients = {name: self.gradients[number] for number, name in enumerate(self.names)}
-        for group in self.adam.param_groups:
-            group["lr"] = learning_rate * group["rate"]
-        for name, gradient in gradients.items():
-            if name not in self.rows:
-                self.masters[name].grad = gradient
-        self.adam.step()
-        self._move_matrices(gradients, learning_rate * self.settings.matrix_rate)
-        for name, weight in zip(self.names, self.weights, strict=True):
-            if weight is not self.masters[name]:
-                weight.copy_(self.masters[name])
-        if self.gradients.scale is not None:
-            self.gradients.scale.count()
-        self.zero_grad()
+        self._move_matrices(learning_rate * self.settings.matrix_rate)
+        self.others.update(learning_rate)
 
-    def _move_matrices(self, gradients: Mapping[str, Tensor | None], rate: float) -> None:
+    def _move_matrices(self, rate: float) -> None:
         """As many at once as there are ranks: each has one to work on."""
+        gradients = {name: self.gradients[number] for number, name in enumerate(self.names)}
         names = [name for name in self.rows if gradients[name] is not None]
         for first in range(0, len(names), self.world.size):
             some = names[first : first + self.world.size]
-            ahead = [self._look_ahead(name, gradients[name]) for name in some]
-            for name, step in zip(some, self._orthogonalize(some, ahead), strict=True):
+            momenta = [self._look_ahead(name, gradients[name]) for name in some]
+            for name, step in zip(some, self._orthogonalize(some, momenta), strict=True):
                 master = self.masters[name]
                 master.mul_(1 - rate * self.settings.weight_decay).add_(step, alpha=-rate)
 
@@ -147,48 +116,25 @@ class Muon:
 
     def zero_grad(self) -> None:
         """Drop gradients without using them."""
-        self.gradients.zero_grad()
-        self.adam.zero_grad(set_to_none=True)
+        self.others.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
         """Everything needed to go on exactly."""
-        tensors = {f"momentum:{name}": momentum for name, momentum in self.momenta.items()}
-        for name, weight in zip(self.names, self.weights, strict=True):
-            master = self.masters[name]
-            moments = {} if name in self.rows else moments_of(self.adam, master)
-            tensors |= {f"{key}:{name}": value for key, value in moments.items()}
-            if weight is not master:
-                tensors[f"master:{name}"] = master
-        return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}
+        return {f"momentum:{name}": momentum for name, momentum in self.momenta.items()} | self.others.state()
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
         """This rank's `state()`, of a run that had more ranks, or fewer."""
-        return share_pieces(pieces, self.shards, dict(zip(self.names, self.weights, strict=True)))
+        return self.others.share_of_state(pieces)
 
     @torch.no_grad()
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Go on from `state()` of an equal optimiser; one that was never updated has no moments yet."""
-        weights = dict(zip(self.names, self.weights, strict=True))
-        own = [name for name in self.names if weights[name] is not self.masters[name]]
-        others = [name for name in self.names if name not in self.rows]
-        known = {*(f"momentum:{name}" for name in self.rows), *(f"master:{name}" for name in own)}
-        known |= set() if self.gradients.scale is None else {SCALE}
-        moments = {f"{key}:{name}" for key in MOMENTS for name in others}
-        if tensors.keys() not in (known, known | moments):
-            raise ValueError(
-                "it is the state of another model, of another optimizer.name, or in another dtype"
-            )
-        check_sizes(tensors, weights)
+        momenta = {key: tensors[key] for name in self.rows if (key := f"momentum:{name}") in tensors}
+        check_keys(momenta, {f"momentum:{name}" for name in self.rows})
+        check_sizes(momenta, self.momenta)
+        self.others.load_state({key: tensor for key, tensor in tensors.items() if key not in momenta})
         for name, momentum in self.momenta.items():
-            momentum.copy_(tensors[f"momentum:{name}"])
-        for name in own:
-            self.masters[name].copy_(tensors[f"master:{name}"])
-        if moments <= tensors.keys():
-            for name in others:
-                master = self.masters[name]
-                self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in MOMENTS}
-        if self.gradients.scale is not None:
-            self.gradients.scale.load_state(tensors[SCALE])
+            momentum.copy_(momenta[f"momentum:{name}"])
 
 
 def orthogonal_parts(whole_NK: Tensor, rows: Sequence[int]) -> Tensor:
@@ -234,9 +180,9 @@ def scatter(whole: Tensor | None, mine: Tensor, weight: Any, of: int) -> Tensor:
     if whole is not None:
         missing = len(padded) * mesh.size() - len(whole)
         parts = [*torch.cat([whole, whole.new_zeros(missing, *whole.shape[1:])]).split(len(padded))]
-    found = torch.empty_like(padded)
-    dist.scatter(found, parts, group=mesh.get_group(), group_src=of)
-    return found[: len(mine)]
+    received = torch.empty_like(padded)
+    dist.scatter(received, parts, group=mesh.get_group(), group_src=of)
+    return received[: len(mine)]
 
 
 def pad(mine: Tensor, weight: Any) -> Tensor:

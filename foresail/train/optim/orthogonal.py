@@ -1,7 +1,7 @@
 """The nearest matrix with orthogonal rows or columns, roughly: what Muon makes of a momentum.
 
 A matrix U S V' becomes about U V'. Five steps of Newton and Schulz, whose coefficients (Jordan et al.) bring all
-singular values, whatever they were, to between 0.7 and 1.2; more exactness brings an optimiser nothing.
+singular values, whatever they were, to between 0.7 and 1.2; a better approximation does not train better.
 
 Legend: G matrices, N rows, K columns.
 """
@@ -14,13 +14,13 @@ from torch import Tensor
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 STEPS = 5
 LEAST_NORM = 1e-7  # so that nothing is divided by 0
-MOST_AT_ONCE = 2**28  # numbers: of hundreds of experts only some are worked on at a time
+MAX_NUMBERS = 2**28  # numbers: of hundreds of experts only some are worked on at a time
 
 
 def orthogonalize(matrices_GNK: Tensor) -> Tensor:
     """Each matrix by itself, in bfloat16 on a GPU; float32 comes back."""
     each = matrices_GNK[0].numel()
-    some = matrices_GNK.split(max(1, MOST_AT_ONCE // max(1, each)))
+    some = matrices_GNK.split(max(1, MAX_NUMBERS // max(1, each)))
     return torch.cat([newton_schulz(part_GNK) for part_GNK in some])
 
 

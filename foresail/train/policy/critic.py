@@ -27,6 +27,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import load_model, save_model
 from foresail.model.output import Output
+from foresail.model.packed import gather_losses, own_losses, run_packed
 from foresail.model.readouts import hidden_states
 from foresail.model.shards import gather_whole, put_rows, shard_module
 from foresail.recipe.shape.hf_config import NO_SPECIAL_IDS
@@ -40,15 +41,7 @@ from foresail.train.policy.metrics import mean_of, mean_over_updates
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import TURN
-from foresail.train.update.step import (
-    BatchLoss,
-    NonFiniteLoss,
-    gather_losses,
-    own_losses,
-    prefixed,
-    run_packed,
-    train_step,
-)
+from foresail.train.update.step import BatchLoss, NonFiniteLoss, prefixed, train_step
 from foresail.world import ONE_PROCESS, World
 
 Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update of a step
@@ -81,7 +74,7 @@ def load_trunk(
     device: torch.device,
     world: World = ONE_PROCESS,
 ) -> Decoder:
-    """A model of the critic's own, without the head that would speak."""
+    """A model of the critic's own, without the language head."""
     arrange = arrangement(None, world)
     if checkpoint is not None:
         dtype = choose_dtype(recipe.model.dtype, device)
@@ -106,7 +99,7 @@ class ValueModel(nn.Module):
 
     def __init__(self, trunk: Decoder, *, own: bool) -> None:
         super().__init__()
-        # float32 and zero: at first nothing is expected of any token, whatever the seed
+        # float32 and zero: the first values are 0 with any seed
         self.head = nn.Linear(trunk.shape.hidden_size, 1, device=trunk.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -168,9 +161,9 @@ class Critic:
         values_M, rates = self.model(batch).value, {"gamma": self.settings.gamma, "lam": self.settings.lam}
         if self.by_turn:
             turns_M = batch.side[TURN][batch.targets_M]
-            found = turn_gae(batch.rewards_M, values_M, batch.sequence_M, turns_M, **rates)
+            turns = turn_gae(batch.rewards_M, values_M, batch.sequence_M, turns_M, **rates)
             return replace(
-                batch, values_M=values_M, returns_M=found.returns_M, advantages_M=found.advantages_M
+                batch, values_M=values_M, returns_M=turns.returns_M, advantages_M=turns.advantages_M
             )
         advantages_M = gae(batch.rewards_M, values_M, batch.sequence_M, **rates)
         return replace(batch, values_M=values_M, returns_M=advantages_M + values_M, advantages_M=advantages_M)
@@ -183,10 +176,10 @@ class Critic:
             num_tokens = self.learner.world.data.sum(sum(batch.targets_M.numel() for batch in batches))
             batch_loss = partial(value_batch_loss, clip=self.settings.clip, num_tokens=num_tokens)
             try:
-                found = train_step(self.learner, batches, batch_loss, learning_rate=rate)
+                metrics = train_step(self.learner, batches, batch_loss, learning_rate=rate)
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"the critic's {error}; its rate is critic.optimizer.lr") from error
-            results.append(prefixed("critic", {"vf_loss": found.pop("loss"), **found, "lr": rate}))
+            results.append(prefixed("critic", {"vf_loss": metrics.pop("loss"), **metrics, "lr": rate}))
         return mean_over_updates(results)
 
     def save_weights(self, checkpoint: Path) -> None:
@@ -203,12 +196,12 @@ class Critic:
     def load(self, checkpoint: Path) -> None:
         saved = read_state(checkpoint, f"{FOLDER}/head.safetensors")
         weights = dict(self.model.head.named_parameters())
-        wanted, found = (
+        sizes, saved_sizes = (
             {name: list(weight.shape) for name, weight in tensors.items()} for tensors in (weights, saved)
         )
-        if found != wanted:
+        if saved_sizes != sizes:
             raise ValueError(
-                f"{checkpoint / FOLDER} holds the layer of another critic: {found}, not {wanted}"
+                f"{checkpoint / FOLDER} holds the layer of another critic: {saved_sizes}, not {sizes}"
             )
         for name, weight in weights.items():
             put_rows(weight, 0, saved[name])

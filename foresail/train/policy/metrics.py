@@ -88,16 +88,16 @@ def reward_metrics(rewards: Sequence[float]) -> dict[str, float]:
 
 def term_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Means of every term's scores, unweighted, then of what functions want logged; of verdicts that have it."""
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for verdict in verdicts:
         for term, score in verdict.terms.items():
-            found.setdefault(f"reward/{term}/mean", []).append(score)
-    terms = set(found)
+            by_name.setdefault(f"reward/{term}/mean", []).append(score)
+    terms = set(by_name)
     for verdict in verdicts:
         for name, value in verdict.metrics.items():
             if (key := f"reward/{name}") not in terms:
-                found.setdefault(key, []).append(value)
-    return {name: fmean(values) for name, values in found.items()}
+                by_name.setdefault(key, []).append(value)
+    return {name: fmean(values) for name, values in by_name.items()}
 
 
 def group_metrics(groups: Sequence[Group], teaches: Callable[[Group], bool]) -> dict[str, float]:
@@ -118,7 +118,7 @@ def group_metrics(groups: Sequence[Group], teaches: Callable[[Group], bool]) -> 
 
 def verdict_metrics(groups: Sequence[Group]) -> dict[str, Any]:
     """Rewards and lengths of what was judged; a length is left out where no answer is right, or none is wrong."""
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     samples = [
         (sample.num_response_tokens, verdict.status, reward)
         for group in groups
@@ -126,17 +126,17 @@ def verdict_metrics(groups: Sequence[Group]) -> dict[str, Any]:
         if reward is not None
     ]
     if samples:
-        found["rollout/reward"] = fmean(reward for *_, reward in samples)
+        metrics["rollout/reward"] = fmean(reward for *_, reward in samples)
     kinds: dict[str, tuple[Status, ...]] = {"correct": ("correct",), "wrong": ("wrong", "unparsable")}
     if any(map(is_ungraded, groups)):
         kinds = {}
-    for name, wanted in kinds.items():
-        if lengths := [length for length, status, _ in samples if status in wanted]:
-            found[f"response_length/{name}/mean"] = fmean(lengths)
+    for name, statuses in kinds.items():
+        if lengths := [length for length, status, _ in samples if status in statuses]:
+            metrics[f"response_length/{name}/mean"] = fmean(lengths)
     if failed := failures(groups):
-        found["rollout/verdicts_failed"] = len(failed)
-        found["verdict/first_failure"] = one_line(f"{failed[0].status}: {failed[0].detail}")[:200]
-    return found
+        metrics["rollout/verdicts_failed"] = len(failed)
+        metrics["verdict/first_failure"] = one_line(f"{failed[0].status}: {failed[0].detail}")[:200]
+    return metrics
 
 
 def is_ungraded(group: Group) -> bool:

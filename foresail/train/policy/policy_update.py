@@ -16,42 +16,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.entropy import EntropyControl, adapt, bonus_weight, entropy_threshold
-from foresail.algorithms.mismatch import mismatch, split_by_age
+from foresail.algorithms.mismatch import split_by_age
 from foresail.model.decoder import Decoder
-from foresail.model.readouts import likelihood_at
+from foresail.model.packed import replayed, token_logprobs
 from foresail.recipe.stages.rl import Rl
-from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import Group, PackedBatch
-from foresail.train.auxiliary.mtp import MtpLoss, mtp_at
-from foresail.train.auxiliary.observations import echo_loss, with_observed
+from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.policy.critic import join
+from foresail.train.policy.loss import PolicyTerms, batch_loss
 from foresail.train.policy.metrics import advantage_metrics, lag_metrics, mean_over_updates
 from foresail.train.policy.turn_credit import Credits, share_credit
-from foresail.train.references.teacher import TeacherTerm, teacher_term
+from foresail.train.references.teacher import teacher_term
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import pack_groups, split
 from foresail.train.update.loop import with_learning_rates, work_metrics
 from foresail.train.update.scoring import score_sequences
 from foresail.train.update.split import balance_metrics
-from foresail.train.update.step import (
-    BatchLoss,
-    ahead_of,
-    gather_losses,
-    own_losses,
-    prefixed,
-    replayed,
-    run_packed,
-    token_logprobs,
-    train_step,
-)
+from foresail.train.update.step import prefixed, train_step
 from foresail.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """What a step's updates leave: metrics, what turns were worth, and where an entropy bonus stands."""
+    """What a step's updates leave: metrics, the credit of turns, and the state of an entropy bonus."""
 
     metrics: dict[str, float]
     credits: Credits = ()
@@ -75,9 +63,9 @@ def update_policy(
     if trainer.progress.step < recipe.critic_only_steps:
         return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
     metrics |= work_metrics(trainer, updates * recipe.passes_per_step)
-    unasked = built.by_trainer and not recipe.loss.ranks_entropy
-    asks_trainer = recipe.loss.old_logprobs == "trainer" and not unasked
-    old = policy.model if asks_trainer else None
+    # another forward pass, unless the one for the credit of turns has computed all that is needed
+    computed = built.by_trainer and not recipe.loss.ranks_entropy
+    old = policy.model if recipe.loss.old_logprobs == "trainer" and not computed else None
     updates = [
         [add_logprobs(batch, temperature, old=old, reference=trainer.reference) for batch in batches]
         for batches in updates
@@ -88,18 +76,17 @@ def update_policy(
     taught = teacher_term(trainer.teacher, recipe.teacher, temperature)
     if taught is not None and taught.is_sampled:
         updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
+        taught = None  # its whole term is in the advantages
     mtp, results = mtp_at(recipe.mtp, trainer.progress.step / recipe.steps), list[dict[str, float]]()
     for batches, rate in with_learning_rates(trainer, updates * recipe.passes_per_step):
         terms = PolicyTerms(
             settings=recipe.loss, on_policy=not results, entropy_weight=bonus_weight(entropy, recipe.loss)
         )
-        loss = partial(batch_loss, terms=terms, temperature=temperature, mtp=mtp)
-        if taught is not None and not taught.is_sampled:
-            loss = partial(taught_loss, taught=taught, terms=terms, mtp=mtp)
-        found = train_step(policy, batches, loss, learning_rate=rate)
-        entropy = adapt(entropy, found["entropy"], recipe.loss)
-        found |= {} if entropy is None else {"entropy_coef": entropy.weight}
-        results.append(prefixed("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
+        loss = partial(batch_loss, terms=terms, temperature=temperature, mtp=mtp, taught=taught)
+        result = train_step(policy, batches, loss, learning_rate=rate)
+        entropy = adapt(entropy, result["entropy"], recipe.loss)
+        result |= {} if entropy is None else {"entropy_coef": entropy.weight}
+        results.append(prefixed("actor", {"pg_loss": result.pop("loss"), **result, "lr": rate}))
     metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
     return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
 
@@ -150,9 +137,10 @@ def build_updates(
                 world=trainer.world,
             ),
         )
-        # a student has read the samples without the engine's experts
-        by_student = recipe.loss.old_logprobs == "trainer" and not recipe.engine.replay_routing
-        old = shared.logprobs if by_student else None
+        # The log-probabilities that credit is computed from are the trainer's. They are not used where the update
+        # replays the experts that the engine chose: this pass has chosen its own.
+        use_again = recipe.loss.old_logprobs == "trainer" and not recipe.engine.replay_routing
+        old = shared.logprobs if use_again else None
         return Updates(
             batches=[
                 pack_part(
@@ -201,60 +189,3 @@ def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: Worl
         replace(batch, top_entropy_M=entropy_M >= threshold)
         for batch, entropy_M in zip(batches, own, strict=True)
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PolicyTerms:
-    """What an update's loss is put together from; before the first one it is also measured how far engine and
-    trainer are apart (`on_policy`).
-    """
-
-    settings: Loss
-    on_policy: bool
-    entropy_weight: float = 0.0
-
-    def of(
-        self, logprobs_M: Tensor, entropy_M: Tensor, observed_R: Tensor | None, batch: PackedBatch
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        loss, terms = policy_loss(logprobs_M, batch, self.settings)
-        terms["entropy"] = entropy_M.detach().sum()
-        if self.entropy_weight:
-            loss = loss - self.entropy_weight * (batch.weights_M * entropy_M).sum()
-        if observed_R is not None:
-            echo, found = echo_loss(observed_R, batch)
-            loss, terms = loss + self.settings.echo_weight * echo, terms | found
-        if self.on_policy and batch.rollout_logprobs_M is not None:
-            terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
-        return loss, terms
-
-
-def batch_loss(
-    model: Decoder,
-    batch: PackedBatch,
-    *,
-    terms: PolicyTerms,
-    temperature: float,
-    mtp: MtpLoss | None = None,
-) -> BatchLoss:
-    """The recipe's loss."""
-    readout = with_observed(likelihood_at(*own_losses(batch), temperature), batch)
-    ahead = ahead_of(batch, mtp, temperature)
-    (scores, observed_R), *side = run_packed(model, batch, readout, replayed(model, batch), ahead)
-    logprobs_M, entropy_M = (gather_losses(values, batch) for values in scores)
-    return BatchLoss(*terms.of(logprobs_M, entropy_M, observed_R, batch), *side)
-
-
-def taught_loss(
-    model: Decoder,
-    batch: PackedBatch,
-    *,
-    taught: TeacherTerm,
-    terms: PolicyTerms,
-    mtp: MtpLoss | None = None,
-) -> BatchLoss:
-    """The same, and by its weight the divergence from a teacher."""
-    compared, *side = taught.compare(model, batch, route=replayed(model, batch), mtp=mtp)
-    loss, found = terms.of(compared.logprobs_M, compared.entropy_M, compared.observed_R, batch)
-    loss = loss + taught.settings.weight * (batch.weights_M * compared.divergence_M).sum()
-    found[f"distill/{taught.settings.divergence}"] = compared.divergence_M.detach().sum()
-    return BatchLoss(loss, found, *side)

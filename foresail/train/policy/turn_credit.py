@@ -70,14 +70,14 @@ def share_credit(
         )
     if settings.kind == "opsd":
         scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
-        told = [
+        self_distilled = [
             distill_told(group, row, weight=settings.distill_weight, clamp=settings.clamp)
             for group, row in zip(scored, advantages, strict=True)
         ]
-        tokens = sum(group.tokens for group in told)
+        tokens = sum(group.tokens for group in self_distilled)
         return SharedCredit(
-            advantages=[group.advantages for group in told],
-            metrics={"distill/told": sum(group.divergence for group in told) / max(1, tokens)},
+            advantages=[group.advantages for group in self_distilled],
+            metrics={"distill/told": sum(group.divergence for group in self_distilled) / max(1, tokens)},
             logprobs=student_logprobs(scored),
         )
     if settings.kind == "turn_rewards":
@@ -102,7 +102,7 @@ def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[T
     ]
 
 
-# What the policy says of its own samples, told the answer and not.
+# Log-probabilities of the policy's own samples, with the answer in the prompt and without it.
 
 
 def score_groups(
@@ -112,7 +112,7 @@ def score_groups(
     spelled = tokenizer.token_bytes()
     teachers = [[hint(settings, answer) for answer in answers_of(group.problem)] for group in groups]
     students = [student_hints(settings, group, groups) for group in groups]
-    wanted: dict[tuple[int, int, str], TrainSequence] = {}
+    sequences: dict[tuple[int, int, str], TrainSequence] = {}
     for row, group in enumerate(groups):
         for text in dict.fromkeys([*teachers[row], *students[row]]):
             prompt = tokenizer.encode_prompt(tell(group.problem.prompt, text)) if text else None
@@ -121,16 +121,16 @@ def score_groups(
                     continue
                 sequence = after_prompt(sample, prompt, f"{group.problem.id} sample {number}")
                 if len(sequence.ids) <= max_length:
-                    wanted[row, number, text] = sequence
-    found = dict(zip(wanted, score([*wanted.values()]), strict=True))
+                    sequences[row, number, text] = sequence
+    logprobs = dict(zip(sequences, score([*sequences.values()]), strict=True))
     return [
         [
             ScoredSample(
                 sample=sample,
                 teachers=[
-                    behind_own_prompt(found.get((row, number, text)), sample) for text in teachers[row]
+                    behind_own_prompt(logprobs.get((row, number, text)), sample) for text in teachers[row]
                 ],
-                student=behind_own_prompt(found.get((row, number, students[row][number])), sample),
+                student=behind_own_prompt(logprobs.get((row, number, students[row][number])), sample),
                 ignored=final_answer(sample, group.problem, spelled)
                 if settings.kind == "pbsd" and settings.answer == "ignored"
                 else None,
@@ -150,7 +150,7 @@ def student_logprobs(scored: Sequence[Sequence[ScoredSample]]) -> list[list[list
 
 
 def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | None:
-    """Parallel to the sample's own ids, whatever prompt it stood behind."""
+    """Parallel to the sample's own ids, also where another prompt was put before them."""
     if logprobs_T is None:
         return None
     first = sample.loss_mask.index(1)

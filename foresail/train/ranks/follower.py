@@ -1,4 +1,4 @@
-"""A follower's life, whoever has started it: meet the others, open the models, do what rank 0 says.
+"""A follower, however it was started: meet the other ranks, open the models, carry out rank 0's orders.
 
     follow(rank, size, meet, tell, device="cpu")
 
@@ -39,7 +39,7 @@ class RankFailed(RuntimeError):
 
 
 class ConnectionBroken(RankFailed):
-    """A follower found another rank gone, which has an error of its own."""
+    """Another rank is gone; the cause is that rank's error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,8 @@ def describe_failure(rank: int, error: Exception) -> Failure:
         return Failure(kind=kind, text=f"rank {rank}: {error}")
     if is_out_of_memory(error):
         return Failure(kind=MemoryError, text=f"rank {rank}: {in_short(error)}")
-    told = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
-    return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=told)
+    text = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
+    return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=text)
 
 
 def is_broken_connection(error: BaseException) -> bool:
@@ -103,10 +103,10 @@ def log_path(folder: Path, rank: int) -> Path:
 
 
 def describe_loss(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
-    said = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
-    return RankLost(f"rank {rank} {how}{said}. The last checkpoint is whole: foresail resume {folder}")
+    ending = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
+    return RankLost(f"rank {rank} {how}{ending}. The last checkpoint is whole: foresail resume {folder}")
 
 
-def own_device(wanted: str, local_rank: int) -> torch.device:
-    device = choose_device(wanted)
+def own_device(name: str, local_rank: int) -> torch.device:
+    device = choose_device(name)
     return torch.device("cuda", local_rank) if device.type == "cuda" else device

@@ -1,4 +1,4 @@
-"""The ranks that rank 0 leads: who failed first, and how rank 0 hears of it wherever it is.
+"""The ranks that rank 0 leads: who failed first, and how that interrupts rank 0.
 
     with leading(led, device, context=1) as world: …
 
@@ -47,7 +47,7 @@ class Follower(Protocol):
         """By itself, or else."""
 
     def kill(self) -> None:
-        """Whatever it does; nobody waits until it is gone."""
+        """Whatever it does; without waiting for its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,22 +61,26 @@ class FollowerGroup:
 
 
 @contextlib.contextmanager
-def leading(led: FollowerGroup, device: torch.device, context: int) -> Iterator[World]:
+def leading(group: FollowerGroup, device: torch.device, context: int) -> Iterator[World]:
     """The world of rank 0. The followers are told to end when the block does; their first error is raised here."""
-    size = len(led.followers) + 1
-    with watching(led) as watch, led.network, joined(0, size, led.store, device, context=context) as world:
+    size = len(group.followers) + 1
+    with (
+        watching(group) as watch,
+        group.network,
+        joined(0, size, group.store, device, context=context) as world,
+    ):
         try:
             yield world
             world.broadcast(None)
         except Exception as error:  # before the others can find this rank gone
-            cause = watch.find_cause(led.noticing if is_broken_connection(error) else 0.0)
+            cause = watch.find_cause(group.noticing if is_broken_connection(error) else 0.0)
             if cause is not None and cause is not error:
                 raise cause from error
             raise
         finally:
             watch.end()  # what others say from now on is because this rank leaves
     deadline = time.monotonic() + SHUTDOWN_SECONDS
-    while not all(follower.ended for follower in led.followers) and time.monotonic() < deadline:
+    while not all(follower.ended for follower in group.followers) and time.monotonic() < deadline:
         time.sleep(LOOKING / 10)
 
 
@@ -95,12 +99,12 @@ def first_failure(followers: Sequence[Follower], seconds: float) -> Exception | 
 
 
 @contextlib.contextmanager
-def watching(led: FollowerGroup) -> Iterator[FollowerWatch]:
+def watching(group: FollowerGroup) -> Iterator[FollowerWatch]:
     """Inside, the first failure of a follower interrupts whatever the main thread is at, as Ctrl-C would.
 
     Another thread hears of it when it next wants something of the followers.
     """
-    watch = FollowerWatch(led)
+    watch = FollowerWatch(group)
     if threading.current_thread() is not threading.main_thread():
         watch.start(lambda: None)
         try:
@@ -123,8 +127,8 @@ class FollowerWatch:
     Where one has failed it ends them all: so their connections break, and nobody goes on waiting for them.
     """
 
-    def __init__(self, led: FollowerGroup) -> None:
-        self.led, self.over = led, threading.Event()
+    def __init__(self, group: FollowerGroup) -> None:
+        self.group, self.over = group, threading.Event()
         self.cause: Exception | None = None
         self.lock = threading.RLock()  # a signal may come while the main thread has it
 
@@ -132,10 +136,10 @@ class FollowerWatch:
         threading.Thread(target=self._look, args=(interrupt,), name="ranks", daemon=True).start()
 
     def find_cause(self, seconds: float) -> Exception | None:
-        """See `first_failure`; of those that this rank has ended since, none is the cause."""
+        """The first failure, waited for so long. Followers that this rank has ended since are not the cause."""
         with self.lock:
             if self.cause is None:
-                self.cause = first_failure(self.led.followers, seconds)
+                self.cause = first_failure(self.group.followers, seconds)
             return self.cause
 
     def end(self) -> None:
@@ -164,10 +168,10 @@ class FollowerWatch:
 
     def _look(self, interrupt: Callable[[], None]) -> None:
         while not self.over.wait(LOOKING):
-            if any(follower.failure is not None for follower in self.led.followers):
-                self.find_cause(self.led.noticing)
+            if any(follower.failure is not None for follower in self.group.followers):
+                self.find_cause(self.group.noticing)
                 if not self.over.is_set():
-                    for follower in self.led.followers:
+                    for follower in self.group.followers:
                         follower.kill()
                     interrupt()
                 return

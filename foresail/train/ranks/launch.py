@@ -69,7 +69,7 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
         followers = ray_followers(cluster.ranks, room, run.folder, device.type)
     else:
         followers = local_followers(cluster.ranks, run, device)
-    with followers as led, leading(led, device, cluster.context) as world:
+    with followers as group, leading(group, device, cluster.context) as world:
         yield world
 
 

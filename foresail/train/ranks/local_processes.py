@@ -116,7 +116,7 @@ def follow_here(rank: int, size: int, port: int, device: str, failures: Connecti
             follow(rank, size, meet, tell, device=device, local_rank=rank)
     except Exception:  # it is told
         sys.stderr.flush()
-        os._exit(1)  # nothing that waits for other ranks is waited for
+        os._exit(1)  # os._exit runs no cleanup, which could wait for other ranks
 
 
 def end_with_parent() -> None:

@@ -46,25 +46,25 @@ class ProcessWorld:
         return self._reduce(value, dist.ReduceOp.SUM)
 
     def max(self, value: Value) -> Value:
-        """gloo and NCCL lose a NaN among other numbers, so who has one is asked apart."""
+        """gloo and NCCL lose a NaN among other numbers, so NaNs are counted in a reduction of their own."""
         tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
         if not tensor.is_floating_point():
             return self._reduce(value, dist.ReduceOp.MAX)
         missing = tensor.isnan()
         greatest = self._reduce(torch.where(missing, -torch.inf, tensor), dist.ReduceOp.MAX)
-        found = torch.where(self._reduce(missing.int(), dist.ReduceOp.MAX) > 0, torch.nan, greatest)
-        return found if isinstance(value, Tensor) else type(value)(found.item())
+        result = torch.where(self._reduce(missing.int(), dist.ReduceOp.MAX) > 0, torch.nan, greatest)
+        return result if isinstance(value, Tensor) else type(value)(result.item())
 
     def broadcast(self, value: Shared) -> Shared:
-        found: list[Any] = [value if self.rank == 0 else None]
-        dist.broadcast_object_list(found, src=0, group=self.orders, device=torch.device("cpu"))
-        shared: Shared = value if self.rank == 0 else found[0]
+        box: list[Any] = [value if self.rank == 0 else None]
+        dist.broadcast_object_list(box, src=0, group=self.orders, device=torch.device("cpu"))
+        shared: Shared = value if self.rank == 0 else box[0]
         return shared
 
     def all_gather(self, value: Shared) -> list[Shared]:
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value, group=self.objects)
-        return found
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value, group=self.objects)
+        return values
 
     def _reduce(self, value: Any, how: Any) -> Any:
         if isinstance(value, Tensor):
@@ -104,8 +104,8 @@ class DataWorld:
         return self.whole.broadcast(value)
 
     def all_gather(self, value: Shared) -> list[Shared]:
-        found: list[Any] = self.whole.all_gather(value if self.speaks else None)
-        return found[:: self.context.size]
+        values: list[Any] = self.whole.all_gather(value if self.speaks else None)
+        return values[:: self.context.size]
 
 
 @contextmanager

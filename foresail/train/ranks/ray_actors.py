@@ -134,7 +134,7 @@ class RayFollower:
 
 
 class RankActor:
-    """What Ray runs. The rank is on a thread of its own, so that calls are answered whatever it does.
+    """What Ray runs. The rank runs on a thread of its own, so that the actor can answer calls meanwhile.
 
     It says `here` with its host's address, `met` once it has found rank 0, and at last `failed` or `done`.
     """

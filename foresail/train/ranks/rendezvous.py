@@ -54,27 +54,29 @@ def unless_set(changes: dict[str, str]) -> AbstractContextManager[None]:
 def card_of(address: str) -> str | None:
     """card_of("127.0.0.1") -> "lo"; a card that only has a neighbour's address is the second choice."""
     try:
-        wanted, cards = IPv4Address(address), network_cards()
+        own_address, cards = IPv4Address(address), network_cards()
     except ValueError:  # IPv6: there is no such call
         return None
-    exact = [name for name, own in cards.items() if own.ip == wanted]
-    near = [name for name, own in cards.items() if wanted in own.network]
+    exact = [name for name, own in cards.items() if own.ip == own_address]
+    near = [name for name, own in cards.items() if own_address in own.network]
     return next(iter(exact + near), None)
 
 
 def network_cards() -> dict[str, IPv4Interface]:
     """network_cards() -> {"lo": IPv4Interface("127.0.0.1/8"), …}; empty where this is not Linux."""
-    found: dict[str, IPv4Interface] = {}
+    interfaces: dict[str, IPv4Interface] = {}
     if sys.platform.startswith("linux"):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             for _, name in socket.if_nameindex():
                 with suppress(OSError):  # it has no address
-                    found[name] = IPv4Interface((ask(asked, name, ADDRESS), ask(asked, name, MASK)))
-    return found
+                    interfaces[name] = IPv4Interface(
+                        (ask(connection, name, ADDRESS), ask(connection, name, MASK))
+                    )
+    return interfaces
 
 
-def ask(asked: socket.socket, name: str, what: int) -> str:
+def ask(connection: socket.socket, name: str, what: int) -> str:
     import fcntl  # not on Windows
 
-    told = fcntl.ioctl(asked, what, struct.pack("256s", name.encode()))
-    return socket.inet_ntoa(told[20:24])
+    answer = fcntl.ioctl(connection, what, struct.pack("256s", name.encode()))
+    return socket.inet_ntoa(answer[20:24])

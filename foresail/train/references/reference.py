@@ -1,4 +1,4 @@
-"""The model that answers are compared with, and what it says of them: computed once and kept, or anew.
+"""The reference model, and its log-probabilities of all answers: computed once and cached, or at every step.
 
     trainer.reference = open_reference(trainer)
     pairs = compared(trainer, pairs)           # with what it says of them
@@ -80,7 +80,7 @@ def ask_reference(trainer: Trainer[Any], preferences: Sequence[Preference]) -> l
 
 
 def compared(trainer: Trainer[Any], preferences: Sequence[Entry]) -> Sequence[Entry]:
-    """With what the reference says of them, where it is not known yet."""
+    """With the reference's log-probabilities, where they are not cached."""
     if trainer.reference is None:
         return preferences
     return with_reference(preferences, ask_reference(trainer, preferences))
@@ -111,7 +111,7 @@ def sum_scores(
     world: World,
 ) -> list[float]:
     """The log-probability of each, summed over its tokens with a loss."""
-    found = score_sequences(
+    scored = score_sequences(
         model,
         sequences,
         temperature=1.0,
@@ -119,11 +119,14 @@ def sum_scores(
         device=device,
         world=world,
     )
-    return [float(logprobs_T.nansum()) for logprobs_T in found]
+    return [float(logprobs_T.nansum()) for logprobs_T in scored]
 
 
 def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -> list[Entry]:
-    return [replace(one, ref_logprobs=found) for one, found in zip(preferences, logprobs, strict=True)]
+    return [
+        replace(one, ref_logprobs=own_logprobs)
+        for one, own_logprobs in zip(preferences, logprobs, strict=True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ class CachedLogprobs:
             return cls(model=model)
         try:
             with safe_open(path, "pt") as file:
-                kept, keys_NB, logprobs_NK = (
+                metadata, keys_NB, logprobs_NK = (
                     file.metadata(),
                     file.get_tensor("keys"),
                     file.get_tensor("logprobs"),
@@ -156,19 +159,19 @@ class CachedLogprobs:
             raise ValueError(
                 f"{path} cannot be read ({error}); remove it, and it is computed again"
             ) from error
-        kept = kept or {}
-        if kept.get("content", "") not in ("", digest(keys_NB, logprobs_NK)):  # of earlier versions: ""
+        metadata = metadata or {}
+        if metadata.get("content", "") not in ("", digest(keys_NB, logprobs_NK)):  # of earlier versions: ""
             raise ValueError(
                 f"{path} is damaged: its checksum is another; remove it, and it is computed again"
             )
-        if kept.get("model") != model:
+        if metadata.get("model") != model:
             raise ValueError(
-                f"{path} is of {kept.get('model')}, and the recipe compares with {model}; set reference.path as it "
-                "was, or start a new run from the checkpoint"
+                f"{path} is of {metadata.get('model')}, and the recipe compares with {model}; set reference.path "
+                "as it was, or start a new run from the checkpoint"
             )
         keys = (bytes(row) for row in keys_NB.numpy())
         known = dict(zip(keys, map(tuple, logprobs_NK.tolist()), strict=True))
-        return cls(model=model, checksum=kept.get("checksum", ""), known=known)
+        return cls(model=model, checksum=metadata.get("checksum", ""), known=known)
 
     def add(
         self, preferences: Sequence[Preference], logprobs: Sequence[Logprobs], checksum: str
@@ -178,11 +181,11 @@ class CachedLogprobs:
         return replace(self, checksum=checksum, known=self.known | more)
 
     def missing(self, preferences: Sequence[Entry]) -> list[Entry]:
-        """Those it knows nothing of, each once."""
+        """Those that are not cached, each once."""
         return list({key: one for one in preferences if (key := key_of(one)) not in self.known}.values())
 
     def fill(self, preferences: Sequence[Entry]) -> Sequence[Entry]:
-        """With what it knows of them; where it knows nothing at all, as they are."""
+        """With their cached log-probabilities; unchanged where the cache is empty."""
         if not self.known:
             return preferences
         return with_reference(preferences, [self.known[key_of(one)] for one in preferences])
@@ -201,7 +204,7 @@ def digest(keys_NB: Tensor, logprobs_NK: Tensor) -> str:
 
 
 def check_same(model: str, before: str, now: str) -> None:
-    """That the reference is what it was when the run began."""
+    """Refuse a reference that is not the one the run began with."""
     if before not in ("", now):
         raise ValueError(
             f"{model} is not the model that this run compares with (checksum {now}, not {before}); bring back "
@@ -210,7 +213,7 @@ def check_same(model: str, before: str, now: str) -> None:
 
 
 def key_of(preference: Preference) -> bytes:
-    """Of all that its log-probabilities hang on."""
+    """A checksum of the token ids and the masks, which decide its log-probabilities."""
     answers = [(sequence.ids, sequence.loss_mask) for sequence in preference.compared]
     return hashlib.blake2b(repr(answers).encode(), digest_size=KEY_BYTES).digest()
 
@@ -218,7 +221,7 @@ def key_of(preference: Preference) -> bytes:
 def name_weights(model: Decoder) -> str:
     """A checksum of what predicts the next token: low-rank pairs, which begin at zero, and MTP layers are left out.
 
-    Of sharded weights all ranks ask for it, and each gets it.
+    With sharded weights all ranks call it, and all get the result.
     """
     sums = (
         zlib.crc32(name.encode()) * tensor_checksum(everywhere_whole(weight))

@@ -1,4 +1,4 @@
-"""The teacher of a student: opened once, frozen, and asked what it makes of the student's own samples.
+"""The teacher of a student: opened once, frozen, and run on the student's own samples.
 
     trainer.teacher = open_teacher(trainer, recipe.teacher)
     view = look(trainer.teacher, batch)                       # without gradients
@@ -19,6 +19,7 @@ from foresail.algorithms.divergences import sampled_advantages
 from foresail.model.decoder import Decoder
 from foresail.model.divergence import DivergenceSettings, TeacherView
 from foresail.model.output import Output
+from foresail.model.packed import gather_losses, own_losses, run_packed, token_logprobs
 from foresail.model.readouts import both, divergence_at, likelihood_at, view_at
 from foresail.model.router import Route
 from foresail.model.shards import is_sharded
@@ -32,7 +33,7 @@ from foresail.train.checkpoints.fingerprints import fingerprint_teacher
 from foresail.train.learner import Learner
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
-from foresail.train.update.step import ahead_of, gather_losses, own_losses, run_packed, token_logprobs
+from foresail.train.update.step import ahead_of
 
 
 def open_teacher(trainer: Trainer[Any], settings: Teacher | None) -> Decoder | None:
@@ -60,7 +61,7 @@ def comparison_of(settings: Teacher) -> DivergenceSettings:
 
 @torch.no_grad()
 def look(teacher: Decoder, batch: PackedBatch) -> TeacherView:
-    """What the teacher makes of this rank's tokens."""
+    """The teacher's hidden states at this rank's tokens, and its head."""
     places, _ = own_losses(batch)
     sharded = any(map(is_sharded, teacher.parameters()))
     return run_packed(teacher, batch, view_at(places, whole=sharded)).value
@@ -74,12 +75,13 @@ def teacher_logprobs(teacher: Decoder, batch: PackedBatch, temperature: float) -
 
 class Compared(NamedTuple):
     """Of every token with a loss: the student's log-probability, the entropy of the student's distribution, and its
-    divergence from the teacher's. `observed_R`: the student's log-probabilities of what an environment said.
+    divergence from the teacher's, where there is one. `observed_R`: the student's log-probabilities of what an
+    environment said.
     """
 
     logprobs_M: Tensor
     entropy_M: Tensor
-    divergence_M: Tensor
+    divergence_M: Tensor | None
     observed_R: Tensor | None = None
 
 
@@ -116,12 +118,12 @@ class TeacherTerm:
         return self.settings.divergence == "sampled"
 
     def add_to_advantages(self, batch: PackedBatch) -> PackedBatch:
-        """What the sampled tokens alone tell of the divergence, by its weight."""
+        """With the weighed log-ratio of teacher and student at the sampled tokens added to the advantages."""
         assert batch.advantages_M is not None and batch.old_logprobs_M is not None, (
             "a policy's batch has both"
         )
-        asked_M = teacher_logprobs(self.teacher, batch, self.temperature)
-        more_M = self.settings.weight * sampled_advantages(asked_M, batch.old_logprobs_M)
+        teacher_M = teacher_logprobs(self.teacher, batch, self.temperature)
+        more_M = self.settings.weight * sampled_advantages(teacher_M, batch.old_logprobs_M)
         return replace(batch, advantages_M=batch.advantages_M + more_M)
 
     def compare(

@@ -79,7 +79,7 @@ def stream_weights(trainer: Trainer[Sampled], read: Read) -> Iterator[tuple[str,
         while (named := next(weights, None)) is not None:
             yield named
     finally:
-        deque(weights, maxlen=0)  # whoever asked may have had enough, but the others are in the midst of it
+        deque(weights, maxlen=0)  # the caller may have stopped early, but the other ranks gather all weights
 
 
 def give_shards(trainer: Trainer[Sampled], read: Read) -> None:
@@ -88,7 +88,7 @@ def give_shards(trainer: Trainer[Sampled], read: Read) -> None:
 
 @torch.no_grad()
 def first_layer(trainer: Trainer[Sampled]) -> Decoder:
-    """The policy as if its first block were the only one: whole on rank 0, and of no use elsewhere."""
+    """The policy as if its first block were the only one: whole on rank 0; other ranks cannot use it."""
     policy, recipe = trainer.policy.model, trainer.recipe
     shape = policy.shape.model_copy(update={"num_layers": 1, "mtp": 0})
     part = empty_model(shape, dtype=policy.dtype, device=trainer.device)

@@ -28,7 +28,7 @@ from foresail.rollout.stream import Stream, StreamKind
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutSet:
-    """Problems with what the recipe says of them, and who examines the answers."""
+    """Problems, the recipe's settings of the set, and the examiner of its answers."""
 
     settings: HeldOut
     problems: list[PromptedProblem]
@@ -80,9 +80,9 @@ def held_out_accuracy(
 ) -> dict[str, float]:
     """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged.
 
-    `advance` hears of every attempt that ends.
+    `advance` is called with every attempt that ends.
     """
-    found = {}
+    accuracies = {}
     for held_out in sets:
         num_samples = held_out.settings.samples
         results = evaluate(
@@ -97,8 +97,8 @@ def held_out_accuracy(
             advance=advance,
         )
         for name, values in scores_by_name(held_out, results).items():
-            found[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)
-    return found
+            accuracies[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)
+    return accuracies
 
 
 def scores_by_name(held_out: HeldOutSet, results: Sequence[ProblemResult]) -> dict[str, list[float]]:

@@ -19,7 +19,7 @@ from foresail.engine.request import Parked, Request
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.leftovers import Leftover, Leftovers
 from foresail.train.learner import TRAINER
-from foresail.train.rollouts.result import QUICKEST, read_sample, to_json
+from foresail.train.rollouts.result import GZIP_LEVEL, read_sample, to_json
 
 NAME = "leftovers.jsonl.gz"
 
@@ -30,7 +30,7 @@ def write_leftovers(leftovers: Leftovers, checkpoint: Path) -> None:
     rows = (row_of(problem, leftover) for problem, leftover in leftovers.items())
     text = "".join(json.dumps(row, default=to_json) + "\n" for row in rows)
     # no time inside: the same leftovers give the same bytes
-    (checkpoint / TRAINER / NAME).write_bytes(gzip.compress(text.encode(), QUICKEST, mtime=0))
+    (checkpoint / TRAINER / NAME).write_bytes(gzip.compress(text.encode(), GZIP_LEVEL, mtime=0))
 
 
 def row_of(problem: str, leftover: Leftover) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def measure(session: Session[Sampled], setup: Setup, step: int) -> dict[str, flo
     session.display.begin("evaluation", num_attempts, span=(1.0, 1.0) if step else (0.0, 0.0))
     update_engines(session, setup.fleet, step)
     with setup.fleet.at_work():
-        found = held_out_accuracy(
+        accuracies = held_out_accuracy(
             setup.fleet,
             setup.held_out,
             turn_sampling(session.recipe.sampling, setup.episodes),
@@ -24,4 +24,4 @@ def measure(session: Session[Sampled], setup: Setup, step: int) -> dict[str, flo
             advance=session.display.advance,
         )
     setup.take_figures()  # they are no training step's
-    return found
+    return accuracies

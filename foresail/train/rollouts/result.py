@@ -24,7 +24,7 @@ from foresail.rollout.collect import Collected
 from foresail.train.learner import TRAINER
 
 NEXT_STEP = "next_step.jsonl.gz"
-QUICKEST = 1  # of gzip's levels
+GZIP_LEVEL = 1  # the fastest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def write_rollout_result(checkpoint: Path, rolled: RolloutResult) -> None:
     }
     groups = ({**vars(group), "problem": group.problem.id} for group in collected.launched)
     path = checkpoint / TRAINER / NEXT_STEP
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=QUICKEST) as file:
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=GZIP_LEVEL) as file:
         for row in (step, *groups):
             file.write(json.dumps(row, default=to_json) + "\n")
 

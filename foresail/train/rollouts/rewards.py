@@ -1,4 +1,4 @@
-"""The rewards of a run: opened before its model, held against those it began with, and what they print told of."""
+"""The rewards of a run: opened before its model, compared with those it began with; and what they print."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Gradings = Mapping[Reward, Grading]
 
 @contextmanager
 def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
-    """Loaded, and with all columns that reward functions want, before the model is.
+    """Loaded before the model is; the data must have all columns that reward functions need.
 
     There is one for every source that is learned from, or measured on while learning.
     """
@@ -43,7 +43,7 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
 
 
 def fingerprint_rewards_of_run(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
-    """Hold the files of reward functions and of the environment against those the run began with; `changed`: they
+    """Compare the files of reward functions and of the environment with those the run began with; `changed`: they
     may be others.
     """
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())

@@ -66,7 +66,7 @@ def open_run(
     reader: Reader | None = None,
     check_problem: CheckProblem = accept,
 ) -> Iterator[RolloutRun[Sampled]]:
-    """`open_models` opens those besides the policy, on every rank; `usable` says of a group whether it teaches.
+    """`open_models` opens those besides the policy, on every rank; `usable`: whether a group can be learned from.
     `changed_reward`: go on although a file of the rewards or of the environment is not as it was. `reader`: has
     some of the data already. `check_problem` may refuse what the stage cannot use, by the first problem.
     """
@@ -112,7 +112,7 @@ class RolloutStep:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutRun(Generic[Sampled]):
-    """See above."""
+    """Made by `open_run`; its steps hold samples, and are ended by `end_step`."""
 
     session: Session[Sampled]
     setup: Setup
@@ -154,7 +154,7 @@ class RolloutRun(Generic[Sampled]):
 
     @contextmanager
     def update(self, step: RolloutStep) -> Iterator[None]:
-        """Around the step's updates, beside which the next rollout may run."""
+        """Around the step's updates. The next rollout may run at the same time."""
         with self.rollouts.beside_update(step.progress), step.watch("update"):
             yield
         self.memory.note()

@@ -115,9 +115,11 @@ def update_engines(session: Session[Sampled], fleet: Fleet, version: int) -> Non
 
 
 def build_controller(
-    settings: parts.DynamicSampling, wanted: int, num_problems: int, share: float
+    settings: parts.DynamicSampling, num_groups: int, num_problems: int, share: float
 ) -> Controller:
     """Without dynamic sampling the groups that are wanted are all that is launched."""
     if not settings.enabled:
-        return Controller.for_all(wanted)
-    return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
+        return Controller.for_all(num_groups)
+    return Controller(
+        num_groups=num_groups, cap=min(num_groups * settings.max_rounds, num_problems), share_before=share
+    )

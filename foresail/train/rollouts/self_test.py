@@ -21,6 +21,7 @@ from foresail.data.problems.prompts import PromptedProblem
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
+from foresail.model.packed import run_packed, token_logprobs
 from foresail.model.readouts import logits_at
 from foresail.model.shards import corrections_of, local
 from foresail.records import PackedBatch, RunStopped, TrainSequence
@@ -29,7 +30,6 @@ from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.learner import arrangement, save_weights
-from foresail.train.update.step import run_packed, token_logprobs
 from foresail.world import ONE_PROCESS, World
 
 NUM_PROMPTS = 4
@@ -75,9 +75,9 @@ def sample_sequences(
     limit = min(MAX_NEW_TOKENS, group_spec.sampling.max_new_tokens)
     whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit, "thinking_budget": None}
     spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=whole), num_samples=2)
-    wanted = [request for group, entry in enumerate(problems) for request in requests(entry, spec, group)]
+    batch = [request for group, entry in enumerate(problems) for request in requests(entry, spec, group)]
     with fleet.at_work():
-        samples = [to_sample(completion) for completion in fleet.generate(wanted)]
+        samples = [to_sample(completion) for completion in fleet.generate(batch)]
     return [
         TrainSequence(
             name=f"self-test sample {number}",

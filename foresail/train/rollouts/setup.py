@@ -71,9 +71,9 @@ def prepare(
 ) -> Setup:
     """`reader` has read the data already, perhaps; `open_models` opens those besides the policy."""
     recipe = session.recipe
-    told = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
-    reader = reader if reader is not None and reader.encodes_alike(told) else told
-    tokenizer = session.tokenizer = told.tokenizer
+    own_reader = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
+    reader = reader if reader is not None and reader.encodes_alike(own_reader) else own_reader
+    tokenizer = session.tokenizer = own_reader.tokenizer
     sources = [as_graded(source, recipe.reward) for source in recipe.data]
     mixture = mix_problems(sources, reader, recipe.max_prompt_tokens)
     problems = mixture.entries

@@ -54,7 +54,7 @@ class Rollouts(Protocol):
         """Metrics of the last update, and of what ran beside it."""
 
     def save(self, checkpoint: Path) -> None:
-        """What going on needs besides the models."""
+        """What a resumed run needs besides the models."""
 
 
 class SynchronousRollouts:
@@ -83,7 +83,7 @@ class SynchronousRollouts:
 
 
 class RolloutCancelled(Exception):
-    """Nobody wants this rollout any more."""
+    """This rollout was given up."""
 
 
 class StaleRollouts:

@@ -21,14 +21,14 @@ from foresail.train.session import Session
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
 
-TRIED = 2  # episodes
+TRIAL_EPISODES = 2
 
 
 def check_start(session: Session[Sampled], setup: Setup) -> None:
     """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
     session.display.begin("self-test")
     folder, streamed = session.run.path, is_streamed(session)
-    found = self_test(
+    differences = self_test(
         session.on_all_ranks(first_layer) if streamed else engine_model(session),
         session.tokenizer,
         setup.fleet,
@@ -38,7 +38,9 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
         trained=lambda sequences, temperature: session.on_all_ranks(check_policy, sequences, temperature),
         saved=(lambda sequences: session.on_all_ranks(check_saved, sequences, folder)) if streamed else None,
     )
-    session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
+    session.display.note(
+        "self-tests passed: " + ", ".join(f"{name} {differences[name]:.1e}" for name in differences)
+    )
     if session.saved is None:
         if isinstance(setup.episodes, ProgramEpisodes):
             try_program(session, setup)
@@ -47,7 +49,7 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
             with watch("eval"):
                 before = measure(session, setup, 0)
         log_timeline(session, 0, watch, setup.fleet.event_log.take())
-        session.log_start(found | before)
+        session.log_start(differences | before)
     report_prints(session, setup.rewards.gradings)
 
 
@@ -60,7 +62,7 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
             collected = collect(
                 setup.fleet,
                 lambda launch: setup.problems[0],
-                replace(setup.group_spec, num_samples=TRIED),
+                replace(setup.group_spec, num_samples=TRIAL_EPISODES),
                 setup.rewards.judge,
                 judge_group=setup.rewards.judge_group,
                 controller=Controller.for_all(1),
@@ -74,8 +76,9 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
     verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     if all(verdict.status in FAILURES for verdict in verdicts):
         raise RunStopped(
-            f"{TRIED} episodes of problem {setup.problems[0].problem.id} were tried before the first step, and all "
-            f"failed: {verdicts[0].status}: {verdicts[0].detail}; mend the program, or what it asks for"
+            f"{TRIAL_EPISODES} episodes of problem {setup.problems[0].problem.id} were tried before the first "
+            f"step, and all failed: {verdicts[0].status}: {verdicts[0].detail}; "
+            "mend the program, or what it asks for"
         )
 
 

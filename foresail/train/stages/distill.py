@@ -17,6 +17,7 @@ from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.divergences import sampled_advantages
 from foresail.data.mixtures.reader import Reader
 from foresail.model.decoder import Decoder
+from foresail.model.packed import replayed, score_tokens
 from foresail.recipe.stages.distill import Distill
 from foresail.recipe.stages.teacher import Teacher
 from foresail.recipe.tables.policy_loss import Loss
@@ -30,20 +31,13 @@ from foresail.train.trainer import Trainer
 from foresail.train.update.batches import pack_sequences, plain_sequences, split
 from foresail.train.update.loop import with_learning_rates, work_metrics
 from foresail.train.update.split import balance_metrics
-from foresail.train.update.step import (
-    BatchLoss,
-    LossOfBatch,
-    prefixed,
-    replayed,
-    score_tokens,
-    train_step,
-)
+from foresail.train.update.step import BatchLoss, LossOfBatch, ahead_of, prefixed, train_step
 
 
 def run_distill(
     recipe: Distill, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
 ) -> Outcome:
-    """See `run_rl`."""
+    """`changed_reward`, `reader`: as in `run_rl`."""
     with open_run(
         recipe, open_models, any_group, resume=resume, changed_reward=changed_reward, reader=reader
     ) as run:
@@ -59,7 +53,7 @@ def open_models(trainer: Trainer[Distill]) -> None:
 
 
 def any_group(group: Group) -> bool:
-    """The teacher has something to say of every sample, graded or not."""
+    """The teacher scores every sample, graded or not."""
     return True
 
 
@@ -89,8 +83,8 @@ def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int
     metrics = balance_metrics(updates, trainer.world) | work_metrics(trainer, updates)
     results = []
     for batches, rate in with_learning_rates(trainer, updates):
-        found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-        results.append(prefixed("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
+        result = train_step(trainer.policy, batches, loss, learning_rate=rate)
+        results.append(prefixed("actor", {"distill_loss": result.pop("loss"), **result, "lr": rate}))
     return metrics | mean_over_updates(results) | {"actor/updates": len(results)}
 
 
@@ -113,6 +107,7 @@ def exact_loss(
         route=replayed(model, batch),
         mtp=mtp,
     )
+    assert compared.divergence_M is not None
     loss = (batch.weights_M * compared.divergence_M).sum()
     terms = {
         "entropy": compared.entropy_M.sum(),
@@ -133,7 +128,9 @@ def sampled_loss(
     """The policy gradient with log teacher - log student of the sampled tokens as advantages, clipped as in RL."""
     assert batch.rollout_logprobs_M is not None, "samples bring the engine's log-probabilities"
     advantages_M = sampled_advantages(teacher_logprobs(teacher, batch, temperature), batch.rollout_logprobs_M)
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, replayed(model, batch), mtp)
+    (logprobs_M, entropy_M), *side = score_tokens(
+        model, batch, temperature, replayed(model, batch), ahead_of(batch, mtp, temperature)
+    )
     loss, terms = policy_loss(logprobs_M, replace(batch, advantages_M=advantages_M), Loss())
     return BatchLoss(
         loss, {"entropy": entropy_M.sum(), "distill/sampled": -advantages_M.sum(), **terms}, *side

@@ -36,7 +36,7 @@ from foresail.train.update.step import prefixed, token_loss, train_step
 def run_online_dpo(
     recipe: OnlineDpo, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
 ) -> Outcome:
-    """See `run_rl`."""
+    """`changed_reward`, `reader`: as in `run_rl`."""
     with open_run(
         recipe,
         open_online_reference,
@@ -84,8 +84,8 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
     )
     results = []
     for (share, batches), rate in with_learning_rates(trainer, [*zip(shares, updates, strict=True)]):
-        found = dict(over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share))
-        results.append(prefixed("actor", {"dpo_loss": found.pop("loss"), **found, "lr": rate}))
+        result = over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share)
+        results.append(prefixed("actor", {"dpo_loss": result.pop("loss"), **result, "lr": rate}))
     every = recipe.reference.renew_every
     if every and (trainer.progress.step + 1) % every == 0:
         renew_reference(trainer)

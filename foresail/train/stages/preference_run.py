@@ -1,15 +1,16 @@
-"""A stage that learns preferences from files, under way: what it draws, the reference, measurements.
+"""A stage that learns preferences from files: what its steps draw, the reference, measurements.
 
     run_preferences(recipe, Objective(read=…, update=…, …), resume=False)
 
-Pairs and answers judged alone differ in their `Objective`: how they are read, what an update makes of them, what is
-measured. All else is the same.
+Pairs and answers judged alone differ in their `Objective`: how they are read, the update, and what is measured.
+All else is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic
 
 from foresail.data.length_limit import LengthLimit
@@ -21,13 +22,12 @@ from foresail.data.preferences.mixture import (
     mix_preferences,
 )
 from foresail.data.selection.supply import Supply, open_supply
-from foresail.model.determinism import deterministic
-from foresail.recipe.stages.preference_stage import PreferenceStage
+from foresail.recipe.stages.preference_stage import PreferenceStage, Preferring
 from foresail.recipe.tables.sources import HeldOutPreferences
+from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
-from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.references.reference import (
     FILE,
     CachedLogprobs,
@@ -40,69 +40,88 @@ from foresail.train.references.reference import (
 )
 from foresail.train.session import Outcome, Session
 from foresail.train.stages.preference_supply import draw_entries, next_entries, report_left_out
+from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
-from foresail.train.update.step import prefixed
+from foresail.train.trainer import Trainer
+from foresail.train.update.held_out import sum_loss
+from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.step import Loss, token_loss
 
-SCORED_AT_ONCE = 1024  # preferences, between two looks at the display
+SCORED_AT_ONCE = 1024  # preferences, between two updates of the display
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Generic[Entry]):
-    """What a stage makes of its entries. `update` and `measure` run on every rank, and are a module's functions."""
+    """What is particular to a stage. `update` and `measure` run on every rank, and are a module's functions."""
 
     read: Callable[[Reader], Callable[[HeldOutPreferences], EncodedPreferences[Entry]]]
     limit: Callable[[int], LengthLimit]
-    check: Callable[[Sequence[Entry]], None]  # raises where nothing could be learned from all of them
-    complete: Callable[
-        [Any, Sequence[Entry]], Sequence[Entry]
-    ]  # of an update, with what else its loss asks about
     texts: Callable[[Entry], Iterable[str]]  # what data are known by
     update: Callable[[Any, Sequence[Entry], float], dict[str, float]]
     measure: Callable[[Any, Sequence[Entry]], dict[str, float]]  # by metric, where {} is the set's name
+    check: Callable[[Sequence[Entry]], None] = lambda entries: None  # raises where they can teach nothing
+    # of an update or a held-out set: the entries, with further sequences that the loss compares
+    complete: Callable[[Any, Sequence[Entry]], Sequence[Entry]] = lambda recipe, entries: entries
 
 
 def run_preferences(
     recipe: PreferenceStage, objective: Objective[Entry], *, resume: bool, reader: Reader | None
 ) -> Outcome:
     """`reader`: has some of the data already."""
-    with (
-        deterministic(recipe.run.deterministic),
-        placed(recipe),
-        open_ranks(recipe.cluster, recipe.run) as world,
-        Session(recipe, resume=resume, world=world) as session,
-    ):
-        session.display.begin("reading the data")
-        mixture, held_out = read(session, objective, reader or Reader(session.tokenizer))
-        supply = open_supply(mixture.datasets, [None] * len(mixture.datasets), recipe.data)
-        kept = prepare_reference(session, objective, supply, mixture, held_out)
-        held_out = {name: kept.fill(entries) for name, entries in held_out.items()}
+
+    def open_data(session: Session[PreferenceStage]) -> Preferences[Entry]:
+        return Preferences(session, objective, reader or Reader(session.tokenizer))
+
+    return run_supervised(recipe, open_data, objective.update, resume=resume)
+
+
+class Preferences(Generic[Entry]):
+    """What a run draws from and is measured on, with the reference's log-probabilities, where they are cached."""
+
+    def __init__(
+        self, session: Session[PreferenceStage], objective: Objective[Entry], reader: Reader
+    ) -> None:
+        self.session, recipe = session, session.recipe
+        self.objective: Objective[Entry] = objective
+        mixture, held_out = read(session, objective, reader)
+        self.mixture: PreferenceMixture[Entry] = mixture
+        self.supply = open_supply(self.mixture.datasets, [None] * len(self.mixture.datasets), recipe.data)
+        self.cached = prepare_reference(session, objective, self.supply, self.mixture, held_out)
+        self.held_out: dict[str, Sequence[Entry]] = {
+            name: self.cached.fill(entries) for name, entries in held_out.items()
+        }
         if session.saved is None and held_out and recipe.eval_every:
-            session.log_start(measure(session, objective, held_out))
-        for step in session.steps():
-            watch = Stopwatch()
-            if (next_step := next_entries(session, supply)) is None:
-                continue
-            drawn, progress = next_step
-            batch = kept.fill(objective.complete(recipe, [mixture.entries[index] for index in drawn]))
-            rate = learning_rate(step, recipe.steps, recipe.optimizer)
-            session.display.begin("update", span=(0.0, 1.0))
-            with watch("update"):
-                found = session.on_all_ranks(objective.update, batch, rate)
-            seen = sum(len(sequence.ids) for entry in batch for sequence in entry.answers)
-            metrics = {**found, "train/lr": rate, "train/tokens": seen}
-            metrics |= {"perf/throughput": seen / watch.seconds["update"]}
-            metrics |= source_metrics(mixture, drawn, recipe)
-            if held_out and recipe.eval_every and step % recipe.eval_every == 0:
-                with watch("eval"):
-                    metrics |= measure(session, objective, held_out)
-            session.end_step(progress, metrics | watch.metrics())
-    return session.outcome
+            session.log_start(self.measure_held_out())
 
+    def draw(self, step: int) -> StepData | None:
+        session, recipe = self.session, self.session.recipe
+        if (drawn := next_entries(session, self.supply)) is None:
+            return None
+        self.numbers, progress = drawn
+        entries = self.objective.complete(recipe, [self.mixture.entries[number] for number in self.numbers])
+        return StepData(
+            arguments=(self.cached.fill(entries),),
+            rate=learning_rate(step, recipe.steps, recipe.optimizer),
+            tokens=sum(len(sequence.ids) for entry in entries for sequence in entry.answers),
+            progress=progress,
+        )
 
-def name_update(found: Mapping[str, float]) -> dict[str, float]:
-    """What `train_step` has found, under the names of the log."""
-    others = {name: value for name, value in found.items() if name != "loss"}
-    return {"train/loss": found["loss"], **prefixed("actor", others)}
+    def measure(self, data: StepData, metrics: Mapping[str, float], watch: Stopwatch) -> dict[str, float]:
+        every = self.session.recipe.eval_every
+        figures = source_metrics(self.mixture, self.numbers, self.session.recipe)
+        if self.held_out and every and data.progress.step % every == 0:
+            with watch("eval"):
+                figures |= self.measure_held_out()
+        return figures
+
+    def measure_held_out(self) -> dict[str, float]:
+        """{"val/loss/NAME": …} and what else the stage measures."""
+        session, count, figures = self.session, len(self.held_out), dict[str, float]()
+        for number, (name, entries) in enumerate(self.held_out.items()):
+            session.display.begin("eval", span=(number / count, (number + 1) / count))
+            of_set = session.on_all_ranks(self.objective.measure, entries)
+            figures |= {metric.replace("{}", name): value for metric, value in of_set.items()}
+        return figures
 
 
 def read(
@@ -134,7 +153,7 @@ def prepare_reference(
     mixture: PreferenceMixture[Entry],
     held_out: Mapping[str, Sequence[Entry]],
 ) -> CachedLogprobs:
-    """What it says of all that is to come, where that is kept; else it is held, to be asked at every step."""
+    """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
     recipe = session.recipe
     if not recipe.loss.needs_reference:
         return CachedLogprobs.of_nothing()
@@ -143,8 +162,8 @@ def prepare_reference(
         check_same(name_reference(recipe), session.progress.reference, checksum)
         session.progress = replace(session.progress, reference=checksum)
         return CachedLogprobs.of_nothing()
-    wanted: list[Entry] = entries_to_come(supply, objective, recipe, session.progress, mixture.entries)
-    return cache_logprobs(session, [*wanted, *(entry for of_set in held_out.values() for entry in of_set)])
+    to_come: list[Entry] = entries_to_come(supply, objective, recipe, session.progress, mixture.entries)
+    return cache_logprobs(session, [*to_come, *(entry for of_set in held_out.values() for entry in of_set)])
 
 
 def entries_to_come(
@@ -154,64 +173,77 @@ def entries_to_come(
     progress: Progress,
     entries: Sequence[Entry],
 ) -> list[Entry]:
-    """Those of the rest of the run, each once: a short run needs not all of a large file."""
-    found: dict[int | tuple[int, int], Entry] = {}
+    """Those of the rest of the run, each once: a short run does not need all of a large file."""
+    to_come: dict[int | tuple[int, int], Entry] = {}
     while progress.step < recipe.steps:
         drawn, progress = draw_entries(supply, recipe, progress)
         if len(drawn) < recipe.batch_size:
             break
         completed = objective.complete(recipe, [entries[number] for number in drawn])
         for place, (number, entry) in enumerate(zip(drawn, completed, strict=True)):
-            # one that was given something of its neighbours is another one each time
-            found.setdefault(number if entry is entries[number] else (progress.step, place), entry)
-    return list(found.values())
+            # a completed entry depends on its neighbours: each time it is another one
+            to_come.setdefault(number if entry is entries[number] else (progress.step, place), entry)
+    return list(to_come.values())
 
 
 def cache_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> CachedLogprobs:
-    """What the run's folder has of these, and what is missing there, computed now by all ranks."""
-    kept, before = CachedLogprobs.open(session.run.path, session.recipe), session.progress.reference
-    check_same(str(session.run.path / FILE), before, kept.checksum or before)
-    missing = kept.missing(entries)
+    """Those in the run's folder, and the missing ones, which all ranks compute now."""
+    cached, before = CachedLogprobs.open(session.run.path, session.recipe), session.progress.reference
+    check_same(str(session.run.path / FILE), before, cached.checksum or before)
+    missing = cached.missing(entries)
     if missing:
         checksum = session.on_all_ranks(hold_reference)
-        found: list[Logprobs] = []
+        logprobs: list[Logprobs] = []
         for start in range(0, len(missing), SCORED_AT_ONCE):
             part, share = missing[start : start + SCORED_AT_ONCE], start / len(missing)
             session.display.begin("reference", span=(share, share + len(part) / len(missing)))
-            found += session.on_all_ranks(ask_reference, part)
+            logprobs += session.on_all_ranks(ask_reference, part)
         session.on_all_ranks(release_reference)
         check_same(name_reference(session.recipe), before, checksum)
-        kept = kept.add(missing, found, checksum)
-        kept.write(session.run.path)
-    session.progress = replace(session.progress, reference=kept.checksum)
-    return kept
+        cached = cached.add(missing, logprobs, checksum)
+        cached.write(session.run.path)
+    session.progress = replace(session.progress, reference=cached.checksum)
+    return cached
 
 
-# What is measured.
+# On every rank.
 
 
-def measure(
-    session: Session[PreferenceStage], objective: Objective[Entry], held_out: Mapping[str, Sequence[Entry]]
+def learn_preferences(
+    trainer: Trainer[Preferring], entries: Sequence[Entry], loss: Loss, rate: float
 ) -> dict[str, float]:
-    """{"val/loss/NAME": …} and what else the stage measures."""
-    found: dict[str, float] = {}
-    for number, (name, entries) in enumerate(held_out.items()):
-        session.display.begin("eval", span=(number / len(held_out), (number + 1) / len(held_out)))
-        figures = session.on_all_ranks(objective.measure, entries)
-        found |= {metric.replace("{}", name): value for metric, value in figures.items()}
-    return found
+    """One optimiser update, of which this rank computes its share."""
+    recipe: PreferenceStage = trainer.recipe
+    batches = [
+        *pack_answer_share(
+            entries, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device
+        )
+    ]
+    batch_loss = partial(token_loss, loss=loss, mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps))
+    return learn(trainer, batches, batch_loss, rate=rate, done=(trainer.progress.updates + 1) / recipe.steps)
+
+
+def sum_preferences(trainer: Trainer[Preferring], entries: Sequence[Entry], loss: Loss) -> dict[str, float]:
+    """The loss and its terms, summed over a held-out set."""
+    batches = pack_answer_share(
+        entries, trainer.world, max_tokens=trainer.recipe.micro_batch_tokens, device=trainer.device
+    )
+    return sum_loss(trainer, batches, loss)
+
+
+# What is logged.
 
 
 def source_metrics(
     mixture: PreferenceMixture[Entry], drawn: Sequence[int], recipe: PreferenceStage
 ) -> dict[str, float]:
     """Entries of each source in the update, where there are several; and how many rows were left out."""
-    found: dict[str, float] = {"data/dropped": sum(mixture.dropped.values())} if mixture.dropped else {}
+    metrics: dict[str, float] = {"data/dropped": sum(mixture.dropped.values())} if mixture.dropped else {}
     if mixture.unusable:
-        found["data/unusable"] = sum(sum(by.values()) for by in mixture.unusable.values())
+        metrics["data/unusable"] = sum(sum(by.values()) for by in mixture.unusable.values())
     if len(recipe.data) > 1:
         for source in recipe.data:
-            found[f"train/{recipe.entries}/{source.label}"] = sum(
+            metrics[f"train/{recipe.entries}/{source.label}"] = sum(
                 mixture.datasets[index] == source.label for index in drawn
             )
-    return found
+    return metrics

@@ -1,4 +1,4 @@
-"""What a stage learns preferences from: the numbers of the next step, and what is told of what was left out."""
+"""What a stage learns preferences from: the numbers of the next step, and notes on what was left out."""
 
 from __future__ import annotations
 

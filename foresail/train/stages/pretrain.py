@@ -9,97 +9,101 @@ from the shards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
 from foresail.data.corpus.corpus import Corpus
-from foresail.data.corpus.draw import CorpusSupply, draw_rows
-from foresail.data.corpus.length_view import Source
 from foresail.data.corpus.stage_sources import stage_sources
-from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
+from foresail.data.corpus.windows import PackedRow
 from foresail.evaluation.long_context import check_questions, long_context_metrics
-from foresail.model.determinism import deterministic
 from foresail.model.rotary_base import set_rotary
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.pretrain import Pretrain
-from foresail.recipe.stages.pretrain_stage import PretrainStage, Where, locate, rows_per_update
+from foresail.recipe.stages.pretrain_stage import PretrainStage, Where, locate
 from foresail.recipe.tables.corpus import fingerprint
-from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import token_rate
-from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
+from foresail.train.stages.corpus_held_out import held_out_losses, plan_held_out
+from foresail.train.stages.corpus_stages import (
+    DrawnRows,
+    Supplies,
+    advance,
+    draw_update,
+    read_places,
+    stage_supplies,
+)
+from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.corpus_loss import held_out_loss, plan_held_out
 from foresail.train.update.flops import PeakMemory, pace_metrics, update_metrics
-from foresail.train.update.split import balance_metrics
-from foresail.train.update.step import prefixed, token_loss, train_step
-
-Supplies = list[CorpusSupply]
+from foresail.train.update.step import token_loss
 
 
 def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
-    with (
-        deterministic(recipe.run.deterministic),
-        placed(recipe),
-        open_ranks(recipe.cluster, recipe.run) as world,
-        Session(recipe, resume=resume, world=world) as session,
-    ):
-        session.display.begin("opening the corpora")
+    return run_supervised(recipe, StagedCorpora, update, resume=resume)
+
+
+class StagedCorpora:
+    """The corpora of the stage under way; the rows of the next step are drawn once a step is done."""
+
+    def __init__(self, session: Session[Pretrain]) -> None:
+        recipe, self.session = session.recipe, session
         session.on_all_ranks(open_corpora)
         session.progress = fingerprint_corpora(session)
         if done := session.progress.position:
             # as the last update left it: there may be none before the model is saved again
             session.on_all_ranks(prepare, locate(recipe.stages, done - 1))
-        held_out = plan_held_out(recipe, session.corpora)
+        self.held_out = plan_held_out(recipe, session.corpora)
         check_needles(session)
-        stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
-        memory = PeakMemory(session.device)
-        drawn = draw_update(recipe, stages, session.progress)
-        for step in session.steps():
-            watch = Stopwatch()
-            report_stage(session, drawn)
-            if not drawn.rows:
-                session.display.note(
-                    f"the corpora's epochs leave less than step {step} needs: the run ends here"
+        self.supplies = [
+            stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))
+        ]
+        self.memory = PeakMemory(session.device)
+        self.next = draw_update(recipe, self.supplies, session.progress)
+
+    def draw(self, step: int) -> StepData | None:
+        session, recipe, where = self.session, self.session.recipe, self.next.where
+        self.drawn = drawn = self.next
+        report_stage(session, drawn)
+        if not drawn.rows:
+            session.display.note(f"the corpora's epochs leave less than step {step} needs: the run ends here")
+            session.finish()
+            return None
+        stage = recipe.stages[where.stage]
+        places = len(drawn.rows) * stage.length
+        return StepData(
+            arguments=(where, drawn.rows),
+            rate=token_rate(recipe.stages, where, where.done + places, recipe.optimizer.lr),
+            tokens=sum(row.num_tokens for row in drawn.rows),
+            progress=advance(session.progress, step, drawn.rows, drawn.places, places),
+        )
+
+    def measure(self, data: StepData, metrics: Mapping[str, float], watch: Stopwatch) -> dict[str, float]:
+        session, recipe, (where, rows, *_) = self.session, self.session.recipe, self.drawn
+        self.memory.note()
+        tflop, seconds = metrics["perf/update_tflop"] / session.world.size, watch.seconds["update"]
+        figures = pace_metrics(session.device, tflop, seconds) | self.memory.metrics()
+        figures |= row_metrics(rows, recipe.stages[where.stage].length, where)
+        figures |= corpus_metrics(self.supplies[where.stage], data.progress)
+        with watch("rows"):  # of the next step; where there are none, this one is the last
+            self.next = draw_update(recipe, self.supplies, data.progress)
+        step = data.progress.step
+        last = recipe.steps if self.next.rows else step
+        if is_measured(recipe, data.progress, last):
+            session.display.begin("held-out loss")
+            with watch("held_out"):
+                figures |= session.on_all_ranks(held_out_losses, self.held_out)
+        if (questions := recipe.long_context) is not None and questions.is_due(step, last):
+            session.display.begin("long contexts")
+            with watch("long_context"):
+                figures |= long_context_metrics(
+                    session.policy.model, session.tokenizer, questions, seed=recipe.run.seed
                 )
-                session.finish()
-                continue
-            where, rows, stage = drawn.where, drawn.rows, recipe.stages[drawn.where.stage]
-            tokens = len(rows) * stage.length
-            after = where.done + tokens
-            rate = token_rate(recipe.stages, where, after, recipe.optimizer.lr)
-            session.display.begin("update", span=(0.0, 1.0))
-            with watch("update"):
-                found = session.on_all_ranks(update, where, rows, rate)
-                memory.note()
-            progress = advance(session.progress, step, rows, drawn.places, tokens)
-            metrics = {"train/loss": found.pop("loss"), **prefixed("actor", found), "train/lr": rate}
-            tflop, seconds = found["perf/update_tflop"] / world.size, watch.seconds["update"]
-            metrics |= pace_metrics(session.device, tflop, seconds) | memory.metrics()
-            metrics |= row_metrics(rows, stage.length, where, seconds)
-            metrics |= corpus_metrics(stages[where.stage], progress)
-            with watch("rows"):  # of the next step; where there are none, this one is the last
-                drawn = draw_update(recipe, stages, progress)
-            last = recipe.steps if drawn.rows else step
-            if is_measured(recipe, progress, last):
-                session.display.begin("held-out loss")
-                with watch("held_out"):
-                    metrics |= session.on_all_ranks(held_out_loss, held_out)
-            if (asked := recipe.long_context) is not None and asked.is_due(step, last):
-                session.display.begin("long contexts")
-                with watch("long_context"):
-                    metrics |= long_context_metrics(
-                        session.policy.model, session.tokenizer, asked, seed=recipe.run.seed
-                    )
-            session.end_step(progress, metrics | watch.metrics())
-    return session.outcome
+        return figures
 
 
 # On every rank.
@@ -133,22 +137,20 @@ def update(
             device=trainer.device,
         )
     ]
-    behind = recipe.behind(trainer.progress.position)
-    balance_experts(trainer.policy.model, recipe.router, behind)
-    loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, behind))
-    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    work = update_metrics(
+    done = recipe.behind(trainer.progress.position)
+    loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, done))
+    metrics = learn(trainer, batches, loss, rate=rate, done=done)
+    return metrics | update_metrics(
         [batches],
         trainer.policy.model.shape,
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
         world=trainer.world,
     )
-    return found | work | balance_metrics([batches], trainer.world)
 
 
 def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
-    """What the stages so far change in the model itself, before an update of the last of them."""
+    """Set the rotary base and context of this stage; a stage without a base keeps that of the one before."""
     stages = trainer.recipe.stages[: where.stage + 1]
     bases = [stage.rope_theta for stage in stages if stage.rope_theta is not None]
     set_rotary(
@@ -158,19 +160,7 @@ def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
     )
 
 
-# Where the run stands.
-
-
-def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:
-    length, seed = recipe.stages[number].length, recipe.run.seed
-    return [
-        CorpusSupply(
-            windows=Windows(source.label, source.documents, length=length, seed=seed),
-            weight=source.weight,
-            epochs=source.epochs,
-        )
-        for source in sources[number]
-    ]
+# Notes on the data.
 
 
 def fingerprint_corpora(session: Session[Pretrain]) -> Progress:
@@ -178,36 +168,14 @@ def fingerprint_corpora(session: Session[Pretrain]) -> Progress:
     return fingerprint_data(session.progress, f"data {' and '.join(session.corpora)}", "corpora", texts)
 
 
-class DrawnRows(NamedTuple):
-    """An update's rows, none where the run ends, and where its corpora go on.
-
-    `left` are tokens of windows that were packed for the stage before.
-    """
-
-    where: Where
-    rows: list[PackedRow]
-    places: dict[str, CorpusPlace]
-    left: int
-
-
-def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> DrawnRows:
-    """What comes after this progress, until the run's tokens, or its corpora's epochs, end."""
-    where = locate(recipe.stages, progress.position)
-    if where.stage == len(stages):
-        return DrawnRows(where, [], {}, 0)
-    stage = recipe.stages[where.stage]
-    places, left = enter_stage(stages, where, read_places(progress))
-    count = rows_per_update(stage, where.done)
-    rows, places = draw_rows(stages[where.stage], places, first=where.done // stage.length, count=count)
-    return DrawnRows(where, rows if len(rows) == count else [], places, left)
-
-
 def report_stage(session: Session[Pretrain], drawn: DrawnRows) -> None:
     """At a stage's first update."""
     if drawn.where.done == 0:
         session.display.note(f"{session.recipe.stage_label(drawn.where.stage)} begins")
-        if told := scaling_that_stays(session.recipe.stages[drawn.where.stage], session.policy.model.shape):
-            session.display.note(told)
+        if scaling := scaling_that_stays(
+            session.recipe.stages[drawn.where.stage], session.policy.model.shape
+        ):
+            session.display.note(scaling)
     if drawn.left:
         session.display.note(f"{drawn.left:,} tokens, packed for the stage before, wait for their next epoch")
 
@@ -222,76 +190,41 @@ def scaling_that_stays(stage: PretrainStage, shape: ModelShape) -> str:
     return f"the checkpoint's rotary scaling, {kind}, stays; the base is {base:g}"
 
 
-def enter_stage(
-    stages: Sequence[Supplies], where: Where, places: Mapping[str, CorpusPlace]
-) -> tuple[dict[str, CorpusPlace], int]:
-    """Where its corpora go on, and the tokens in windows that no longer fit; in a stage's middle all stays."""
-    after, left = dict(places), 0
-    if where.done or not where.stage:
-        return after, left
-    goes_on = {(supply.name, supply.form) for supply in stages[where.stage]}
-    for supply in stages[where.stage - 1]:
-        if (supply.name, supply.form) not in goes_on:
-            after[supply.name], tokens = supply.leave_window(after[supply.name])
-            left += tokens
-    return after, left
-
-
-def read_places(progress: Progress) -> dict[str, CorpusPlace]:
-    return {name: CorpusPlace(document, progress.rows[name]) for name, document in progress.places.items()}
-
-
-def with_places(progress: Progress, places: Mapping[str, CorpusPlace]) -> Progress:
-    return replace(
-        progress,
-        places={name: place.document for name, place in places.items()},
-        rows={name: place.row for name, place in places.items()},
-    )
-
-
-def advance(
-    progress: Progress, step: int, rows: Sequence[PackedRow], places: Mapping[str, CorpusPlace], tokens: int
-) -> Progress:
-    seen = dict(progress.tokens)
-    for row in rows:
-        seen[row.source] = seen.get(row.source, 0) + row.num_tokens
-    progress = with_places(progress, places)
-    return replace(progress, step=step, updates=step, position=progress.position + tokens, tokens=seen)
-
-
 # What is logged.
 
 
-def row_metrics(rows: Sequence[PackedRow], length: int, where: Where, seconds: float) -> dict[str, float]:
+def row_metrics(rows: Sequence[PackedRow], length: int, where: Where) -> dict[str, float]:
     """Of an update. `cut`: stretches that are not the beginning of their document."""
     tokens = sum(row.num_tokens for row in rows)
-    found: dict[str, float] = {"train/stage": where.stage + 1, "train/tokens": tokens}
-    found["perf/throughput"] = tokens / seconds
-    found["data/packing_waste"] = 1 - tokens / (len(rows) * length)
-    found["data/cut"] = sum(stretch.start > 0 for row in rows for stretch in row.stretches)
+    figures = {
+        "train/stage": where.stage + 1,
+        "data/packing_waste": 1 - tokens / (len(rows) * length),
+        "data/cut": sum(stretch.start > 0 for row in rows for stretch in row.stretches),
+    }
     for name in dict.fromkeys(row.source for row in rows):
-        found[f"train/tokens/{name}"] = sum(row.num_tokens for row in rows if row.source == name)
-    return found
+        figures[f"train/tokens/{name}"] = sum(row.num_tokens for row in rows if row.source == name)
+    return figures
 
 
 def corpus_metrics(supplies: Supplies, progress: Progress) -> dict[str, float]:
     """Since the run began."""
     places = read_places(progress)
-    found: dict[str, float] = {"data/tokens_seen": sum(progress.tokens.values())}
+    figures: dict[str, float] = {"data/tokens_seen": sum(progress.tokens.values())}
     for supply in supplies:
-        found[f"data/tokens_seen/{supply.name}"] = progress.tokens.get(supply.name, 0)
-        found[f"data/epochs/{supply.name}"] = supply.epochs_done(places[supply.name])
-    return found
+        figures[f"data/tokens_seen/{supply.name}"] = progress.tokens.get(supply.name, 0)
+        figures[f"data/epochs/{supply.name}"] = supply.epochs_done(places[supply.name])
+    return figures
 
 
 def is_measured(recipe: Pretrain, progress: Progress, last: int) -> bool:
+    """Every so often, at the end of each stage, and after the last step."""
     often = recipe.eval_every and progress.step % recipe.eval_every == 0
     ends_stage = not locate(recipe.stages, progress.position).done
     return bool(recipe.held_out) and bool(often or ends_stage or progress.step == last)
 
 
 def check_needles(session: Session[Pretrain]) -> None:
-    """Questions that cannot be asked are told before the first step."""
-    if (asked := session.recipe.long_context) is not None:
+    """Questions that do not fit are an error before the first step."""
+    if (questions := session.recipe.long_context) is not None:
         context = max(session.recipe.max_length, session.policy.model.shape.max_context)
-        check_questions(session.tokenizer, asked, context=context, seed=session.recipe.run.seed)
+        check_questions(session.tokenizer, questions, context=context, seed=session.recipe.run.seed)

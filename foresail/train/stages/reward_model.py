@@ -18,89 +18,90 @@ from foresail.data.preferences.scored_pairs import end_with_answers, read_at_end
 from foresail.data.selection.supply import open_supply
 from foresail.evaluation.pair_figures import pair_figures
 from foresail.model.decoder import Decoder
-from foresail.model.determinism import deterministic
 from foresail.model.output import Output
+from foresail.model.packed import run_packed
 from foresail.model.readouts import scores_at
 from foresail.recipe.stages.reward_model import RewardModel
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import PackedBatch, TrainPair
-from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
-from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
 from foresail.train.stages.preference_supply import next_entries, report_left_out
+from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.split import balance_metrics
 from foresail.train.update.split_answers import pack_answer_share
-from foresail.train.update.step import BatchLoss, prefixed, run_packed, train_step
+from foresail.train.update.step import BatchLoss
 
 
 def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
     """`reader`: has some of the data already."""
-    with (
-        deterministic(recipe.run.deterministic),
-        placed(recipe),
-        open_ranks(recipe.cluster, recipe.run) as world,
-        Session(recipe, resume=resume, world=world) as session,
-    ):
-        session.display.begin("reading the data")
-        reader = reader or Reader(session.tokenizer)
-        pairs = read_pairs(session, recipe.data, reader)
-        held_out = {source.label: read_pairs(session, (source,), reader).entries for source in recipe.eval}
-        texts = (f"{pair.chosen.ids} {pair.rejected.ids} {pair.margin}\n" for pair in pairs.entries)
+
+    def open_data(session: Session[RewardModel]) -> ScoredPairs:
+        return ScoredPairs(session, reader or Reader(session.tokenizer))
+
+    return run_supervised(recipe, open_data, update, resume=resume)
+
+
+class ScoredPairs:
+    """The pairs that a run draws from, and those it is measured on."""
+
+    def __init__(self, session: Session[RewardModel], reader: Reader) -> None:
+        self.session, recipe = session, session.recipe
+        self.pairs = read_pairs(session, recipe.data, reader)
+        self.held_out = {
+            source.label: read_pairs(session, (source,), reader).entries for source in recipe.eval
+        }
+        texts = (f"{pair.chosen.ids} {pair.rejected.ids} {pair.margin}\n" for pair in self.pairs.entries)
         named_sources = " and ".join(source.source for source in recipe.data)
         session.progress = fingerprint_data(session.progress, f"data {named_sources}", "pairs", texts)
-        supply = open_supply(pairs.datasets, [None] * len(pairs.datasets), recipe.data)
-        for step in session.steps():
-            watch = Stopwatch()
-            if (next_step := next_entries(session, supply)) is None:
-                continue
-            drawn, progress = next_step
-            chosen = [pairs.entries[index] for index in drawn]
-            rate = learning_rate(step, recipe.steps, recipe.optimizer)
-            session.display.begin("update", span=(0.0, 1.0))
-            with watch("update"):
-                found = session.on_all_ranks(update, chosen, rate)
-            seen = sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in chosen)
-            metrics = {
-                "train/loss": found.pop("loss"),
-                **prefixed("actor", spread_metrics(found)),
-                "train/lr": rate,
-            }
-            metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
-            if recipe.eval_every and (step % recipe.eval_every == 0 or step == recipe.steps):
-                session.display.begin("held-out pairs")
-                with watch("testing"):
-                    metrics |= measure(session, held_out)
-            session.end_step(progress, metrics | watch.metrics())
-    return session.outcome
+        self.supply = open_supply(self.pairs.datasets, [None] * len(self.pairs.datasets), recipe.data)
+
+    def draw(self, step: int) -> StepData | None:
+        recipe = self.session.recipe
+        if (drawn := next_entries(self.session, self.supply)) is None:
+            return None
+        numbers, progress = drawn
+        pairs = [self.pairs.entries[number] for number in numbers]
+        return StepData(
+            arguments=(pairs,),
+            rate=learning_rate(step, recipe.steps, recipe.optimizer),
+            tokens=sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in pairs),
+            progress=progress,
+        )
+
+    def measure(self, data: StepData, metrics: Mapping[str, float], watch: Stopwatch) -> dict[str, float]:
+        step, recipe = data.progress.step, self.session.recipe
+        if not recipe.eval_every or (step % recipe.eval_every and step != recipe.steps):
+            return {}
+        self.session.display.begin("held-out pairs")
+        with watch("testing"):
+            return measure(self.session, self.held_out)
 
 
 def read_pairs(
     session: Session[RewardModel], sources: Sequence[HeldOutPreferences], reader: Reader
 ) -> PreferenceMixture[TrainPair]:
     """Each answer ends where it is scored."""
-    found = mix_preferences(sources, reader.pairs, pair_limit(session.recipe.max_length))
-    report_left_out(session, found)
-    return replace(found, entries=[end_with_answers(pair) for pair in found.entries])
+    mixture = mix_preferences(sources, reader.pairs, pair_limit(session.recipe.max_length))
+    report_left_out(session, mixture)
+    return replace(mixture, entries=[end_with_answers(pair) for pair in mixture.entries])
 
 
 def update(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair], rate: float) -> dict[str, float]:
     """One optimiser update, of which this rank computes its share."""
     recipe, batches = trainer.recipe, own_batches(trainer, pairs)
-    balance_experts(trainer.policy.model, recipe.router, (trainer.progress.updates + 1) / recipe.steps)
     loss = partial(pair_loss, margin=recipe.margin, center=recipe.center)
-    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return found | balance_metrics([batches], trainer.world)
+    done = (trainer.progress.updates + 1) / recipe.steps
+    return spread_metrics(learn(trainer, batches, loss, rate=rate, done=done))
 
 
 def pair_loss(model: Decoder, batch: PackedBatch, *, margin: float, center: float) -> BatchLoss:
     assert batch.answers is not None
     scores_M, *side = score_ends(model, batch)
-    found = bradley_terry_loss(scores_M.view(-1, 2), batch.answers, margin=margin, center=center)
-    return BatchLoss(*found, *side)
+    loss, terms = bradley_terry_loss(scores_M.view(-1, 2), batch.answers, margin=margin, center=center)
+    return BatchLoss(loss, terms, *side)
 
 
 def own_batches(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair]) -> list[PackedBatch]:
@@ -114,22 +115,22 @@ def score_ends(model: Decoder, batch: PackedBatch) -> Output[torch.Tensor]:
     return run_packed(model, batch, scores_at(batch.sources_M))
 
 
-def spread_metrics(found: dict[str, float]) -> dict[str, float]:
-    """The mean square of all scores told as what it is for: their spread."""
-    square, mean = found.pop("pairs/score_square"), found["pairs/score"]
-    return found | {"pairs/score_std": max(0.0, square - mean * mean) ** 0.5}
+def spread_metrics(metrics: dict[str, float]) -> dict[str, float]:
+    """The standard deviation of the scores, in the place of their mean square."""
+    square, mean = metrics.pop("pairs/score_square"), metrics["pairs/score"]
+    return metrics | {"pairs/score_std": max(0.0, square - mean * mean) ** 0.5}
 
 
 def measure(session: Session[RewardModel], held_out: Mapping[str, Sequence[TrainPair]]) -> dict[str, float]:
     """{"val-core/hh/acc/pairs": 0.71, "val-aux/hh/ece": 0.04, …}"""
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, pairs in held_out.items():
         figures = pair_figures(session.on_all_ranks(score_leads, pairs))
         low, high = figures.interval
-        found[f"val-core/{name}/acc/pairs"] = figures.accuracy
+        metrics[f"val-core/{name}/acc/pairs"] = figures.accuracy
         others = {"acc_low": low, "acc_high": high, "ece": figures.ece, "loss": figures.loss}
-        found |= {f"val-aux/{name}/{key}": value for key, value in others.items()}
-    return found
+        metrics |= {f"val-aux/{name}/{key}": value for key, value in others.items()}
+    return metrics
 
 
 @torch.no_grad()

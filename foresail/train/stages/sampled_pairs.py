@@ -58,13 +58,13 @@ def pair_metrics(launched: Sequence[Group], settings: Pairing) -> dict[str, floa
             margins.append(answers[chosen].reward - answers[rejected].reward)
             num_tokens["chosen"] += group.samples[chosen].num_response_tokens
             num_tokens["rejected"] += group.samples[rejected].num_response_tokens
-    found: dict[str, float] = {
+    metrics: dict[str, float] = {
         f"pairs/groups_{why}": reasons[why] for why in ("all_right", "all_wrong", "alike", "failed")
     }
     if margins:
-        found["pairs/reward_margin"] = sum(margins) / len(margins)
-        found |= {f"response_length/{side}/mean": num_tokens[side] / len(margins) for side in num_tokens}
-    return found
+        metrics["pairs/reward_margin"] = sum(margins) / len(margins)
+        metrics |= {f"response_length/{side}/mean": num_tokens[side] / len(margins) for side in num_tokens}
+    return metrics
 
 
 def why_none(group: Group) -> str:

@@ -5,7 +5,7 @@ foresail sft recipes/sft-example.toml
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,82 +14,39 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.mixtures.mixture import describe_chats
 from foresail.data.mixtures.reader import Reader
 from foresail.data.selection.launch_order import WHOLE
-from foresail.data.selection.supply import Supply, draw
-from foresail.model.determinism import deterministic
+from foresail.data.selection.supply import draw
 from foresail.recipe.stages.sft import Sft
 from foresail.records import TrainSequence
-from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
-from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
 from foresail.train.stages.sft_stages import SftStages, StageData, mean_losses
+from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.chat_loss import chat_loss
+from foresail.train.update.held_out import held_out_loss
 from foresail.train.update.neftune import noisy_loss
-from foresail.train.update.split import balance_metrics, pack_share
-from foresail.train.update.step import LossOfBatch, prefixed, token_loss, train_step
+from foresail.train.update.split import pack_share
+from foresail.train.update.step import LossOfBatch, token_loss
 
 
 def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
     """`reader`: has some of the data already."""
-    with (
-        deterministic(recipe.run.deterministic),
-        placed(recipe),
-        open_ranks(recipe.cluster, recipe.run) as world,
-        Session(recipe, resume=resume, world=world) as session,
-    ):
-        session.display.begin("reading the data")
-        stages = open_stages(session, reader or Reader(session.tokenizer))
-        data, supply = begin_stage(session, stages)
-        for step in session.steps():
-            watch = Stopwatch()
-            progress, phase = session.progress, recipe.phases[session.progress.stage]
-            seed = stages.seed(progress.stage)
-            own_step = step - progress.began
-            drawn, places = draw_next(supply, phase.batch_size, progress, seed)
-            if own_step > phase.steps or len(drawn) < phase.batch_size:
-                if leave_stage(session, early=own_step <= phase.steps):
-                    data, supply = begin_stage(session, stages)
-                continue
-            sequences = [data.chats.entries[index] for index in drawn]
-            rate = learning_rate(own_step, phase.steps, phase.optimizer)
-            session.display.begin("update", span=(0.0, 1.0))
-            with watch("update"):
-                found = session.on_all_ranks(update, sequences, rate)
-            seen = sum(len(sequence.ids) for sequence in sequences)
-            metrics = {"train/loss": found.pop("loss"), **prefixed("actor", found), "train/lr": rate}
-            metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
-            metrics |= source_metrics(data, drawn)
-            if recipe.stages:
-                metrics["train/stage"] = progress.stage + 1
-            progress = replace(
-                progress,
-                step=step,
-                updates=step,
-                position=progress.position + phase.batch_size,
-                places={name: place for name, place in places.items() if name != WHOLE},
-            )
-            if recipe.measures and is_measured(recipe, progress, supply, seed):
-                session.display.begin("held-out loss")
-                with watch("held_out"):
-                    metrics |= session.on_all_ranks(chat_loss, stages.held_out)
-            session.end_step(progress, metrics | watch.metrics())
-    return session.outcome
 
+    def open_data(session: Session[Sft]) -> ChatSupply:
+        return ChatSupply(session, open_stages(session, reader or Reader(session.tokenizer)))
 
-# Where the run stands.
+    return run_supervised(recipe, open_data, update, resume=resume)
 
 
 def open_stages(session: Session[Sft], reader: Reader) -> SftStages:
-    """All data of all stages, which must be what the run began with; what was left out of it is told."""
+    """The data of all stages, which must be what the run began with; notes say what was left out."""
     recipe = session.recipe
     stages = SftStages(recipe, reader)
-    for told in reader.notes.values():
-        session.display.note(told)
+    for note in reader.notes.values():
+        session.display.note(note)
     for chats, phase in zip(stages.own, recipe.phases, strict=True):
         for line in describe_chats(chats, phase.max_length):
             session.display.note(line, style="yellow")
@@ -102,52 +59,90 @@ def open_stages(session: Session[Sft], reader: Reader) -> SftStages:
     return stages
 
 
-def begin_stage(session: Session[Sft], stages: SftStages) -> tuple[StageData, Supply]:
-    """At its first step, or where a run goes on inside it."""
-    number, recipe = session.progress.stage, session.recipe
-    if stages.asks_model(number):
-        session.display.begin("finding the best conversations")
-        stages.choose(number, session.on_all_ranks(mean_losses, stages.candidates(number)))
-    if recipe.stages and session.progress.step == session.progress.began:
-        kept = (
-            ""
-            if number not in stages.chosen
-            else f", with {len(stages.chosen[number]):,} of an earlier stage"
+class ChatSupply:
+    """The conversations of the stage under way; after its last step, those of the next stage."""
+
+    def __init__(self, session: Session[Sft], stages: SftStages) -> None:
+        self.session, self.stages = session, stages
+        self.begin_stage()
+
+    def begin_stage(self) -> None:
+        """At its first step, or where a resumed run is inside it."""
+        session, stages, number = self.session, self.stages, self.session.progress.stage
+        if stages.asks_model(number):
+            session.display.begin("finding the best conversations")
+            stages.choose(number, session.on_all_ranks(mean_losses, stages.candidates(number)))
+        if session.recipe.stages and session.progress.step == session.progress.began:
+            chosen = stages.chosen.get(number)
+            more = "" if chosen is None else f", with {len(chosen):,} of an earlier stage"
+            session.display.note(f"{session.recipe.stage_label(number)} begins{more}")
+        self.data, self.seed = stages.data(number), stages.seed(number)
+        self.supply = self.data.supply()
+
+    def draw(self, step: int) -> StepData | None:
+        progress, phase = self.session.progress, self.session.recipe.phases[self.session.progress.stage]
+        own_step = step - progress.began
+        numbers, places = self.next_numbers(progress)
+        if own_step > phase.steps or len(numbers) < phase.batch_size:
+            self.leave_stage(early=own_step <= phase.steps)
+            return None
+        self.numbers = numbers
+        sequences = [self.data.chats.entries[number] for number in numbers]
+        return StepData(
+            arguments=(sequences,),
+            rate=learning_rate(own_step, phase.steps, phase.optimizer),
+            tokens=sum(len(sequence.ids) for sequence in sequences),
+            progress=replace(
+                progress,
+                step=step,
+                updates=step,
+                position=progress.position + phase.batch_size,
+                places={name: place for name, place in places.items() if name != WHOLE},
+            ),
         )
-        session.display.note(f"{recipe.stage_label(number)} begins{kept}")
-    data = stages.data(number)
-    return data, data.supply()
 
+    def next_numbers(self, progress: Progress) -> tuple[list[int], dict[str, int]]:
+        """Of the conversations after this progress, fewer than a batch at the end; and the places behind them."""
+        phase = self.session.recipe.phases[progress.stage]
+        strata = self.supply.strata(None, position=progress.position, places=progress.places)
+        return draw(strata, phase.batch_size, seed=self.seed, position=progress.position)
 
-def leave_stage(session: Session[Sft], *, early: bool) -> bool:
-    """Whether another comes. A stage ends early where the epochs of its sources do."""
-    progress, recipe = session.progress, session.recipe
-    goes_on = progress.stage + 1 < len(recipe.phases)
-    if early:
-        what = recipe.stage_label(progress.stage) if goes_on else "the run"
-        session.display.note(f"data.epochs leaves less than step {progress.step + 1} needs: {what} ends here")
-    if goes_on:
+    def leave_stage(self, *, early: bool) -> None:
+        """For the next one, or the end of the run. A stage ends early where the epochs of its sources do."""
+        session, recipe, progress = self.session, self.session.recipe, self.session.progress
+        is_last = progress.stage + 1 == len(recipe.phases)
+        if early:
+            what = "the run" if is_last else recipe.stage_label(progress.stage)
+            session.display.note(
+                f"data.epochs leaves less than step {progress.step + 1} needs: {what} ends here"
+            )
+        if is_last:
+            session.finish()
+            return
         session.progress = replace(
             progress, stage=progress.stage + 1, began=progress.step, position=0, places={}
         )
-    else:
-        session.finish()
-    return goes_on
+        self.begin_stage()
 
+    def measure(self, data: StepData, metrics: Mapping[str, float], watch: Stopwatch) -> dict[str, float]:
+        recipe, progress = self.session.recipe, data.progress
+        figures = source_metrics(self.data, self.numbers)
+        if recipe.stages:
+            figures["train/stage"] = progress.stage + 1
+        if recipe.measures and self.is_due(progress):
+            self.session.display.begin("held-out loss")
+            with watch("held_out"):
+                figures |= self.session.on_all_ranks(held_out_losses, self.stages.held_out)
+        return figures
 
-def draw_next(supply: Supply, count: int, progress: Progress, seed: int) -> tuple[list[int], dict[str, int]]:
-    strata = supply.strata(None, position=progress.position, places=progress.places)
-    return draw(strata, count, seed=seed, position=progress.position)
-
-
-def is_measured(recipe: Sft, progress: Progress, supply: Supply, seed: int) -> bool:
-    """Now and then, and at the end of every stage, where its epochs may be what ends it."""
-    phase = recipe.phases[progress.stage]
-    if recipe.eval_every and progress.step % recipe.eval_every == 0:
-        return True
-    if progress.step - progress.began == phase.steps or progress.step == recipe.steps:
-        return True
-    return len(draw_next(supply, phase.batch_size, progress, seed)[0]) < phase.batch_size
+    def is_due(self, progress: Progress) -> bool:
+        """Every so often, and at the end of each stage, which may be that of its epochs."""
+        recipe, phase = self.session.recipe, self.session.recipe.phases[progress.stage]
+        if recipe.eval_every and progress.step % recipe.eval_every == 0:
+            return True
+        if progress.step - progress.began == phase.steps or progress.step == recipe.steps:
+            return True
+        return len(self.next_numbers(progress)[0]) < phase.batch_size
 
 
 # On every rank.
@@ -165,7 +160,6 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
             device=trainer.device,
         )
     ]
-    balance_experts(trainer.policy.model, recipe.router, (trainer.progress.updates + 1) / recipe.steps)
     loss: LossOfBatch = partial(
         token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps)
     )
@@ -177,8 +171,24 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
             seed=recipe.run.seed,
             step=trainer.progress.step + 1,
         )
-    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return found | balance_metrics([batches], trainer.world)
+    return learn(trainer, batches, loss, rate=rate, done=(trainer.progress.updates + 1) / recipe.steps)
+
+
+def held_out_losses(
+    trainer: Trainer[Sft], held_out: Mapping[str, Sequence[TrainSequence]]
+) -> dict[str, float]:
+    """{"val/loss/maths": 0.71}: of conversations that are kept from training, by source."""
+    losses = {}
+    for name, sequences in held_out.items():
+        batches = pack_share(
+            sequences,
+            [1.0] * len(sequences),
+            trainer.world,
+            max_tokens=trainer.recipe.micro_batch_tokens,
+            device=trainer.device,
+        )
+        losses[f"val/loss/{name}"] = held_out_loss(trainer, batches)
+    return losses
 
 
 # What is logged.
@@ -187,15 +197,15 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
 def source_metrics(data: StageData, drawn: Sequence[int]) -> dict[str, float]:
     """Tokens of each source in the update, where there are several; and how many conversations were left out."""
     chats = data.chats
-    counted = {
+    left_out = {
         "data/dropped": chats.dropped,
         "data/split": chats.split,
         "data/dropped_turns": chats.lost_turns,
         "data/without_loss": chats.without_loss,
     }
-    found: dict[str, float] = {name: sum(counts.values()) for name, counts in counted.items() if counts}
+    metrics: dict[str, float] = {name: sum(counts.values()) for name, counts in left_out.items() if counts}
     if len(data.sources) > 1:
         for source in data.sources:
             of_source = [index for index in drawn if chats.datasets[index] == source.label]
-            found[f"train/tokens/{source.label}"] = sum(len(chats.entries[i].ids) for i in of_source)
-    return found
+            metrics[f"train/tokens/{source.label}"] = sum(len(chats.entries[i].ids) for i in of_source)
+    return metrics

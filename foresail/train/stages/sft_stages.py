@@ -60,20 +60,20 @@ class SftStages:
 
     def _held_out(self, reader: Reader) -> dict[str, list[TrainSequence]]:
         """By name: what sources keep away, as the first stage with the source has it, and files of their own."""
-        found: dict[str, list[TrainSequence]] = {}
+        held_out: dict[str, list[TrainSequence]] = {}
         for chats in reversed(self.own):
-            found |= chats.held_out
+            held_out |= chats.held_out
         for log in self.recipe.held_out:
-            found[log.label] = mix_conversations([log], reader, self.recipe.max_length).entries
-        return found
+            held_out[log.label] = mix_conversations([log], reader, self.recipe.max_length).entries
+        return held_out
 
     def texts(self) -> Iterator[str]:
-        """All that the run's order and losses hang on, a line a conversation."""
+        """All that decides the run's order and losses, a line a conversation."""
         for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
             yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
     def asks_model(self, number: int) -> bool:
-        """Whether the model must say first what is best."""
+        """Whether the model's losses must be computed before the stage begins."""
         again = self.recipe.resampled(number)
         return again is not None and number not in self.chosen
 
@@ -106,15 +106,15 @@ class SftStages:
     # What the model found best, in a checkpoint.
 
     def save(self, checkpoint: Path) -> None:
-        found = {number: chosen for number, chosen in self.chosen.items() if self._by_loss(number)}
-        if found:
-            (checkpoint / TRAINER / CHOSEN).write_text(json.dumps(found) + "\n", encoding="utf-8")
+        by_loss = {number: chosen for number, chosen in self.chosen.items() if self._by_loss(number)}
+        if by_loss:
+            (checkpoint / TRAINER / CHOSEN).write_text(json.dumps(by_loss) + "\n", encoding="utf-8")
 
     def restore(self, checkpoint: Path | None) -> None:
         file = None if checkpoint is None else checkpoint / TRAINER / CHOSEN
         if file is not None and file.is_file():
-            found: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
-            self.chosen |= {int(number): chosen for number, chosen in found.items()}
+            saved: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
+            self.chosen |= {int(number): chosen for number, chosen in saved.items()}
 
     def _by_loss(self, number: int) -> bool:
         again = self.recipe.resampled(number)
@@ -127,7 +127,7 @@ def empty_mixture() -> ChatMixture:
 
 def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:
     """The mean loss of each one's tokens, on every rank; ranks compute a share each."""
-    found: list[float] = []
+    losses: list[float] = []
     for first in range(0, len(sequences), SCORED_AT_ONCE):
         scored = score_sequences(
             trainer.policy.model,
@@ -137,5 +137,5 @@ def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> li
             device=trainer.device,
             world=trainer.world,
         )
-        found += [-logprobs_T.double().nanmean().item() for logprobs_T in scored]
-    return found
+        losses += [-logprobs_T.double().nanmean().item() for logprobs_T in scored]
+    return losses

@@ -72,12 +72,12 @@ def pack_groups(
 ) -> list[PackedBatch]:
     """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
 
-    Every rank of the world has all samples, and packs its share of them.
-    Without advantages, which a critic will find, a sample bears its reward at its last token; `by_turn`, what the
-    world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
-    tokens that older ones drew from the others, where samples are carried over. `old_logprobs` are the engine's,
-    unless the trainer has its own already. An episode of several branches gives a sequence of each.
-    `with_observed`: what the environment said between turns is to be predicted.
+    Every rank of the world has all samples, and packs its share of them. Without advantages, which a critic will
+    find, a sample bears its reward at its last token; `by_turn`, what the world gave for a turn at that turn's
+    last, and each token its turn. `version`, that of the weights now, marks the tokens that older weights drew,
+    where samples are carried over. `old_logprobs` are the engine's, unless the trainer has its own already. An
+    episode of several branches gives a sequence of each. `with_observed`: the environment's tokens between turns
+    are to be predicted.
     """
     sequences = [
         TrainSequence(

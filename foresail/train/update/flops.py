@@ -34,7 +34,9 @@ def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) 
 
 
 def count_pairs(batch: PackedBatch) -> float:
-    """Tokens and what they see: half of a segment's square, and all of the prompt it goes on after."""
+    """Pairs of a token and one that it attends to: half of a segment's square, and all of a shared prompt before
+    it.
+    """
     lengths_S = batch.starts_S1.diff().double()
     pairs = lengths_S.square().sum() / 2
     if batch.parents_S is not None:

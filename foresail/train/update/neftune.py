@@ -1,7 +1,7 @@
 """NEFTune: uniform noise on embeddings while a model is fine-tuned, of alpha / sqrt(length x width) at the most.
 
-Noise is a pure function of (seed, step, the sequence's own ids, position, coordinate): packing, micro-batches,
-ranks and a resumed run change nothing of it.
+Noise is a pure function of (seed, step, the sequence's own ids, position, coordinate): it does not depend on
+packing, micro-batches, ranks or a resume.
 
 Legend: T tokens, S sequences, D hidden size.
 """
@@ -35,8 +35,8 @@ def embedding_noise(batch: PackedBatch, width: int, *, alpha: float, seed: int, 
     lengths_S = batch.starts_S1.diff().to(ids_T.device)
     sequence_T = torch.repeat_interleave(torch.arange(len(lengths_S), device=ids_T.device), lengths_S)
     # whole numbers, which wrap around: sums do not depend on their order
-    told_T = (ids_T + 1) * (2 * positions_T + 1) * MIX_1
-    keys_S = torch.zeros_like(lengths_S).index_add_(0, sequence_T, told_T) + noise_key(
+    mixed_T = (ids_T + 1) * (2 * positions_T + 1) * MIX_1
+    keys_S = torch.zeros_like(lengths_S).index_add_(0, sequence_T, mixed_T) + noise_key(
         seed, step, "neftune", 0
     )
     keys_T = keys_S[sequence_T] + positions_T * (width + 1) * GOLDEN  # every position has numbers of its own

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.packed import token_logprobs
 from foresail.records import TrainSequence
 from foresail.train.update.batches import WORTH_SHARING
 from foresail.train.update.split import pack_share
-from foresail.train.update.step import token_logprobs
 from foresail.world import ONE_PROCESS, World, context_size
 
 
@@ -47,7 +47,7 @@ def score_sequences(
         scored.append(token_logprobs(model, batch, temperature)[0].float())
         numbers = map(int, batch.names)  # looked at while the device computes
         places |= {number: np.flatnonzero(np.array(sequences[number].loss_mask)) for number in numbers}
-    # nothing is read before the last batch is under way
+    # all batches are launched before the host waits for the first result
     logprobs_M = torch.cat(scored).cpu().numpy() if scored else np.empty(0, np.float32)
     own: dict[int, Tensor] = {}
     ends = np.cumsum([len(own_places) for own_places in places.values()])
@@ -55,10 +55,10 @@ def score_sequences(
         logprobs_T = np.full(len(sequences[number].ids), math.nan, np.float32)
         logprobs_T[own_places] = logprobs_M[end - len(own_places) : end]
         own[number] = torch.from_numpy(logprobs_T)
-    found = {
+    by_number = {
         number: logprobs_T for share in world.data.all_gather(own) for number, logprobs_T in share.items()
     }
     return [
-        found[number] if number in found else torch.full((len(sequence.ids),), math.nan)
+        by_number[number] if number in by_number else torch.full((len(sequence.ids),), math.nan)
         for number, sequence in enumerate(sequences)
     ]

@@ -1,4 +1,4 @@
-"""An update's sequences dealt to the ranks: about as many tokens each, and equally many micro-batches.
+"""An update's sequences split over the ranks: about as many tokens each, and equally many micro-batches.
 
     batches = [*pack_share(sequences, weights, world, max_tokens=8192, device=device)]
 
@@ -29,7 +29,7 @@ def split_over_ranks(sequences: Sequence[TrainSequence], ranks: int, *, together
     """Numbers of the sequences of each rank, in their order. Lengths [5, 3, 3, 1] on two ranks: [[0, 3], [1, 2]].
 
     With `together`, sequences that begin with the same prompt go to one rank, where it is packed once, unless that
-    leaves some rank with far more than others. Sequences without a loss are nobody's.
+    leaves some rank with far more than others. Sequences without a loss go to no rank.
     """
     learned = [number for number, sequence in enumerate(sequences) if any(sequence.loss_mask)]
     lengths = [len(sequence.ids) for sequence in sequences]
@@ -78,17 +78,17 @@ def pack_share(
     """This rank's micro-batches, as many as the rank with most has; see `pack`. It computes `max_tokens` of each at
     the most, so that a micro-batch has as many for every member of a context group.
 
-    Each is made when it is asked for: beside a device that works on the one before.
+    A generator: each is packed while the device computes the one before.
     """
     data, context = world.data, world.context
     mine = split_over_ranks(sequences, data.size, together=share_from is not None)[data.rank]
     own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
     plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
-    said = sum(sum(sequence.observed or ()) for sequence in sequences)
-    told = partial(with_update_totals, of_update=said, tokens=sum(map(num_learned, sequences)))
-    yield from (told(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
-    yield from (told(idle_batch(sequences, device, context)) for _ in range(num_idle))
+    num_observed = sum(sum(sequence.observed or ()) for sequence in sequences)
+    finish = partial(with_update_totals, of_update=num_observed, tokens=sum(map(num_learned, sequences)))
+    yield from (finish(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
+    yield from (finish(idle_batch(sequences, device, context)) for _ in range(num_idle))
 
 
 def num_learned(sequence: TrainSequence) -> int:
@@ -96,7 +96,7 @@ def num_learned(sequence: TrainSequence) -> int:
 
 
 def with_update_totals(batch: PackedBatch, *, of_update: int, tokens: int) -> PackedBatch:
-    """A micro-batch that has what an environment said, with how much the whole update has of it."""
+    """A micro-batch with tokens of an environment gets their number in the whole update."""
     if batch.observed is None:
         return batch
     return replace(batch, observed=replace(batch.observed, of_update=of_update, tokens_of_update=tokens))

@@ -1,4 +1,4 @@
-"""An update's preferences dealt to the ranks, as `split.py` deals sequences: no pair is torn apart.
+"""An update's preferences split over the ranks, as `split.py` splits sequences: no pair is torn apart.
 
 batches = [*pack_answer_share(pairs, world, max_tokens=8192, device=device)]
 """
@@ -34,7 +34,7 @@ def pack_answer_share(
     """This rank's micro-batches, as many as the rank with most has. `preferences` are all of the update, on every
     rank: one weighs the same wherever it is computed.
 
-    Each batch is made when it is asked for: beside a device that works on the one before.
+    A generator: each is packed while the device computes the one before.
     """
     data, context = world.data, world.context
     sizes = [packed_tokens(preference, shared_tokens(preference)) for preference in preferences]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tiny_world import make_tokenizer, write_lines
 
-from foresail.data.mixtures.mixture import Mixture, describe_dropped, mix_problems
+from foresail.data.mix import Mixture
+from foresail.data.mixtures.mixture import describe_dropped, mix_problems
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.recipe.tables.parts import Problems

@@ -31,14 +31,14 @@ DEMO = Path(__file__).parents[4] / "shared/data/preference/llamafactory_demo/kto
     ids=["texts", "lists", "messages", "kto_tag", "sharegpt", "alpaca"],
 )
 def test_every_form_is_a_prompt_and_an_answer(tmp_path: Path, row: dict[str, Any]) -> None:
-    (found,) = load_judged(write_lines(tmp_path / "a.jsonl", [row])).answers
+    (found,) = load_judged(write_lines(tmp_path / "a.jsonl", [row])).entries
     assert (found.prompt, found.answer, found.desirable) == ((USER,), (GOOD,), True)
 
 
 def test_earlier_turns_and_a_system_message_belong_to_the_prompt(tmp_path: Path) -> None:
     messages = [*ASKED, *SAID, {"role": "user", "content": "and 3?"}, {"role": "assistant", "content": "5"}]
     row = {"messages": messages, "label": False, "system": "Add."}
-    (found,) = load_judged(write_lines(tmp_path / "a.jsonl", [row])).answers
+    (found,) = load_judged(write_lines(tmp_path / "a.jsonl", [row])).entries
     assert [message.role for message in found.prompt] == ["system", "user", "assistant", "user"]
     assert found.answer[0].content == "5" and not found.desirable
 
@@ -46,7 +46,7 @@ def test_earlier_turns_and_a_system_message_belong_to_the_prompt(tmp_path: Path)
 def test_a_pair_is_a_good_and_a_bad_answer(tmp_path: Path) -> None:
     rows = [{"prompt": "1+1", "chosen": "2", "rejected": "3"}]
     found = load_judged(write_lines(tmp_path / "a.jsonl", rows))
-    assert [(one.answer[0].content, one.desirable) for one in found.answers] == [("2", True), ("3", False)]
+    assert [(one.answer[0].content, one.desirable) for one in found.entries] == [("2", True), ("3", False)]
     assert found.places == [f"{tmp_path}/a.jsonl:1"] * 2
 
 
@@ -57,7 +57,7 @@ def test_what_teaches_nothing_is_counted(tmp_path: Path) -> None:
     ]
     file = write_lines(tmp_path / "a.jsonl", [*rows, {"prompt": "1+1", "completion": "2", "label": False}])
     loaded = load_judged(file)
-    assert len(loaded.answers) == 1
+    assert len(loaded.entries) == 1
     assert loaded.unusable == {"with an empty answer": 1, "without an answer of the assistant": 1}
     with pytest.raises(ValueError, match="no answer to learn from: 1 with an empty answer, 1 without"):
         load_judged(write_lines(tmp_path / "b.jsonl", rows))
@@ -90,6 +90,6 @@ def test_the_answer_alone_has_a_loss(tmp_path: Path) -> None:
 @pytest.mark.skipif(not DEMO.exists(), reason="LLaMA-Factory's file is not here")
 def test_llama_factorys_file_is_read_whole() -> None:
     loaded = load_judged(DEMO)
-    assert len(loaded.answers) == 300 and not loaded.unusable
-    assert sum(answer.desirable for answer in loaded.answers) == 150
-    assert all(answer.prompt[-1].role == "user" for answer in loaded.answers)
+    assert len(loaded.entries) == 300 and not loaded.unusable
+    assert sum(answer.desirable for answer in loaded.entries) == 150
+    assert all(answer.prompt[-1].role == "user" for answer in loaded.entries)

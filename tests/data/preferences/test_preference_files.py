@@ -209,7 +209,7 @@ def test_pairs_that_teach_nothing_are_left_out_and_counted(tmp_path: Path) -> No
         {"prompt": "1", "chosen": [], "rejected": "2"},
     ]
     loaded = load_pairs(write_lines(tmp_path / "pairs.jsonl", rows))
-    assert len(loaded.pairs) == 1 and loaded.places == [f"{tmp_path}/pairs.jsonl:1"]
+    assert len(loaded.entries) == 1 and loaded.places == [f"{tmp_path}/pairs.jsonl:1"]
     assert loaded.unusable == {
         "with equal answers": 1,
         "with an empty answer": 1,
@@ -259,8 +259,8 @@ def test_pairs_that_are_too_long_are_refused_or_dropped_and_counted(tmp_path: Pa
 )
 def test_real_files_are_read_whole(file: str, count: int, unusable: dict[str, int]) -> None:
     loaded = load_pairs(SHARED / file)
-    assert len(loaded.pairs) == count and loaded.unusable == unusable
-    assert all(pair.prompt[-1].role == "user" and len(pair.chosen) == 1 for pair in loaded.pairs)
+    assert len(loaded.entries) == count and loaded.unusable == unusable
+    assert all(pair.prompt[-1].role == "user" and len(pair.chosen) == 1 for pair in loaded.entries)
 
 
 def test_a_pair_the_template_refuses_is_named_by_its_row(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def train(state: State, first_step: int, last_step: int, ends: Callable[[list[in
         position, easy, share = json.loads(json.dumps(state))
         pool = EasyPool(alpha=0.2, problems=tuple(easy))
         line = LaunchOrder(ids, pool, position=position, seed=5, step=step)
-        controller, running, count = Controller(wanted=6, cap=len(line), share_before=share), [], 0
+        controller, running, count = Controller(num_groups=6, cap=len(line), share_before=share), [], 0
         while (closing := controller.closing()) is None:
             for _ in range(controller.next_launches()):
                 controller.launched(count)

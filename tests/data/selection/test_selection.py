@@ -24,7 +24,7 @@ def selection(*easy: str) -> Selection:
 
 
 def changed(before: Selection, *groups: Group) -> dict[str, object]:
-    launch_order = before.line_up([group.problem.id for group in groups], seed=0, step=1)
+    launch_order = before.launch_order([group.problem.id for group in groups], seed=0, step=1)
     return before.after(launch_order, groups)
 
 

@@ -191,7 +191,7 @@ def train(state: State, first: int, last: int, ends: Callable[[list[int]], int])
         line = launch_order(
             *weights, places=state["places"], pool=pool, step=step, position=state["position"], window=watched
         )
-        controller = Controller(wanted=4, cap=len(line), share_before=state["share"])
+        controller = Controller(num_groups=4, cap=len(line), share_before=state["share"])
         running: list[int] = []
         count = 0
         while (closing := controller.closing()) is None:

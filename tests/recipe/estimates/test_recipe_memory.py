@@ -17,6 +17,7 @@ from foresail.model import experts
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.kernels import available
+from foresail.model.packed import token_logprobs
 from foresail.model.readouts import hidden_states
 from foresail.model.shards import corrections_of
 from foresail.model.weights import init_weights
@@ -31,9 +32,8 @@ from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.preferences import Reference
 from foresail.records import PackedBatch
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.policy.critic import Critic
-from foresail.train.update.step import token_logprobs
 
 LENGTH, SEQUENCES = 32, 4
 TOKENS = LENGTH * SEQUENCES

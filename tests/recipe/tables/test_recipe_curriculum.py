@@ -111,7 +111,7 @@ def test_the_preflight_says_what_each_stage_is(tmp_path: Path):
     [
         ([{"steps": 3}, {"steps": 4}], "stages have 7 steps in all and the run has 8; set steps = 7"),
         ([{"steps": 8}, {}], "take 8 of 8 steps, which leaves it none; set steps = 9 or more"),
-        ([{}, {"steps": 4}], "curriculum stage 1 has no steps, and only the last may leave them out"),
+        ([{}, {"steps": 4}], "curriculum#1 has no steps, and only the last may leave them out"),
         ([{"max_new_tokens": 500}], r"stage 1: .* 512 tokens do not fit a micro-batch of 256 tokens"),
         ([{"steps": 1}, {"prompts_per_step": 7}], r"stage 2: prompts_per_step 7 .* not divisible"),
         ([{"steps": 1, "mix": [1] * 4}, {}], "are not the weights of levels 1 to 5"),

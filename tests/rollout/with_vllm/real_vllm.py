@@ -15,6 +15,7 @@ from foresail.engine.request import Completion, Request
 from foresail.engine.sampling import SamplingRows, truncated
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
+from foresail.model.packed import run_packed
 from foresail.model.readouts import logits_at
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables.parts import Engine as EngineSettings
@@ -25,7 +26,6 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import ChunkOrder, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.remote.instance import RemoteInstance
-from foresail.train.update.step import run_packed
 
 LONGEST = 96
 # The bytes of every token: the letters a, b, c, … one each, so that stop strings can be told.

@@ -18,6 +18,7 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
+from foresail.model.packed import replayed, score_tokens
 from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, RouterLosses, routers_of
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.shape.model_shape import Experts
@@ -31,7 +32,7 @@ from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, lo
 from foresail.train.learner import Learner
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
-from foresail.train.update.step import replayed, score_tokens, token_loss, train_step
+from foresail.train.update.step import token_loss, train_step
 
 ROUTER = Router(balance=0.1, z=0.01, schedule="linear", final_share=0.2, correction_rate=0.03)
 

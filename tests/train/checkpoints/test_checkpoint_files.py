@@ -38,7 +38,7 @@ from foresail.train.checkpoints.checkpoint import (
     tidying,
 )
 from foresail.train.learner import Learner, save_policy
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.update.step import token_loss, train_step
 
 CPU = torch.device("cpu")

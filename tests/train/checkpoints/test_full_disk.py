@@ -19,7 +19,7 @@ from foresail.recipe.tables.parts import Checkpoints, Optimizer
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 
 STEPS = 12
 

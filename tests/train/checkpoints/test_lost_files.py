@@ -12,7 +12,7 @@ import torch
 from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
-from foresail.api.stages import read_run, run_stage
+from foresail.api.stages import explaining_limits, read_run
 from foresail.recipe.reading.out_of_memory import OutOfMemory, is_out_of_memory
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables.parts import Checkpoints
@@ -20,7 +20,7 @@ from foresail.runlog import directory as directory_module
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.held_folder import FolderGone
 from foresail.train import session as session_module
-from foresail.train.stages import sft as sft_module
+from foresail.train.stages import supervised
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
 
@@ -194,9 +194,9 @@ def no_more(*_: Any, **__: Any) -> None:
 
 def test_no_memory_left_names_what_to_lower(recipe: Sft, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        after_step(2, lambda: patched.setattr(sft_module, "train_step", no_more), patched)
-        with pytest.raises(OutOfMemory) as ended:
-            run_stage(recipe)
+        after_step(2, lambda: patched.setattr(supervised, "train_step", no_more), patched)
+        with pytest.raises(OutOfMemory) as ended, explaining_limits(recipe):
+            run_sft(recipe)
     told = str(ended.value)
     assert "no memory left (" in told and "micro_batch_tokens=512 (now 1024), or recompute=true" in told
     assert told.endswith(f"to go on: foresail resume {recipe.run.folder} micro_batch_tokens=512")
@@ -219,9 +219,10 @@ def test_no_files_left_names_the_limit(
         raise error
 
     with monkeypatch.context() as patched:
-        after_step(2, lambda: patched.setattr(sft_module, "train_step", no_more), patched)
-        with pytest.raises(OSError, match=r"too many files are open \(.*ulimit -n.*then foresail resume"):
-            run_stage(recipe)
+        after_step(2, lambda: patched.setattr(supervised, "train_step", no_more), patched)
+        words = r"too many files are open \(.*ulimit -n.*then foresail resume"
+        with pytest.raises(OSError, match=words), explaining_limits(recipe):
+            run_sft(recipe)
     assert RunDirectory(recipe.run.folder).checkpoint_steps() == [1, 2]
 
 

@@ -11,6 +11,7 @@ from foresail.model.kernels import available
 from foresail.recipe.tables.parts import Optimizer
 from foresail.train.optim import compact_adamw
 from foresail.train.optim.compact_adamw import CompactAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.optim.masters import join, split
 from foresail.train.optim.moments import (
     BLOCK,
@@ -22,7 +23,6 @@ from foresail.train.optim.moments import (
     rounding_bits,
     zero_moments,
 )
-from foresail.train.optim.optimizer import MasterAdamW
 
 SETTINGS = Optimizer(lr=1e-2, beta1=0.9, beta2=0.95, weight_decay=0.1)
 RATES = Rates(step=1, rate=0.01, decay=0.999, beta1=0.9, beta2=0.95, eps=1e-8, square_correction=20.0)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.recipe.tables.parts import Optimizer
-from foresail.train.optim.optimizer import MasterAdamW, build_optimizer
+from foresail.train.optim.master_adamw import MasterAdamW
+from foresail.train.optim.optimizer import build_optimizer
 
 SETTINGS = Optimizer(lr=1e-2, beta1=0.8, beta2=0.95, eps=1e-7, weight_decay=0.1, clip_norm=0.5)
 RATES = [1e-2, 2e-2, 5e-3, 1e-2, 1e-3]

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from foresail.recipe.tables.parts import Optimizer
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.optim.masters import HALF, join, random_low_bits, split
-from foresail.train.optim.optimizer import MasterAdamW, build_optimizer
+from foresail.train.optim.optimizer import build_optimizer
 
 
 def numbers(dtype: torch.dtype) -> torch.Tensor:

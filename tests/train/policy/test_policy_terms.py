@@ -36,7 +36,8 @@ from foresail.rollout.collect import teaches
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.learner import Learner
-from foresail.train.policy.policy_update import PolicyTerms, add_logprobs, batch_loss, choose_top_entropy
+from foresail.train.policy.loss import PolicyTerms, batch_loss
+from foresail.train.policy.policy_update import add_logprobs, choose_top_entropy
 from foresail.train.policy.turn_credit import uniform_advantages
 from foresail.train.stages.rl import run_rl
 from foresail.train.update.batches import (

@@ -184,7 +184,7 @@ def test_rewards_rise_with_one_sample_a_problem(tiny_checkpoint: Path, tmp_path:
         tiny_checkpoint,
         tmp_path,
         data=Problems(source=str(data)),
-        steps=20,
+        steps=12,
         prompts_per_step=96,
         samples_per_prompt=1,
         updates_per_step=4,

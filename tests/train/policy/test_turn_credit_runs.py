@@ -192,7 +192,8 @@ def episodes(tmp_path: Path) -> dict[str, object]:
 
 
 def test_without_strength_it_is_grpo_bit_for_bit(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
-    episodes |= {"engine": Engine(batch_invariant=True)}  # which turns share a batch depends on the machine
+    # else which turns share a batch depends on the machine
+    episodes |= {"engine": Engine(batch_invariant=True), "prompts_per_step": 4}
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
     credited, _ = train(tiny_checkpoint, tmp_path / "pbsd", credit=pbsd(strength=0.0), **episodes)
     assert weights(plain.checkpoint).equal(weights(credited.checkpoint))
@@ -210,6 +211,7 @@ def test_the_student_takes_the_place_of_the_trainer_s_own_pass(
 
     monkeypatch.setattr("foresail.train.policy.policy_update.add_logprobs", counted)
     episodes |= {"engine": Engine(batch_invariant=True), "loss": Loss(old_logprobs="trainer")}
+    episodes["prompts_per_step"] = 4
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
     assert passes and None not in passes
     passes.clear()

@@ -23,6 +23,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
 from foresail.model.output import Output
+from foresail.model.packed import run_packed
 from foresail.model.router import routers_of
 from foresail.model.shards import first_row, gather_whole, local, own_rows, put_rows, shard
 from foresail.recipe.tables.cluster import head_mistakes
@@ -33,7 +34,7 @@ from foresail.train.learner import TRAINER, Learner, arrangement, load_exact_wei
 from foresail.train.optim.optimizer import build_optimizer
 from foresail.train.ranks.process_world import ProcessWorld, joined
 from foresail.train.update.split import pack_share
-from foresail.train.update.step import run_packed, token_loss, train_step
+from foresail.train.update.step import token_loss, train_step
 from foresail.world import ContextGroup, World
 
 
@@ -43,9 +44,8 @@ def work(rank: int, size: int, folder: Path) -> None:
     choose_library(torch.float32)
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
         named, shared = dict(cases()), shared_cases(size)
-        plain = (
-            named if size <= 2 else shared
-        )  # what holds for two ranks and for one of each kind holds for four
+        # what holds for two ranks, and for one case of each kind, holds for one rank and for four
+        plain = named if size == 2 else shared
         found: Found = {"cases": {1: {name: named[name](world) for name in plain}}}
         found["world"] = totals(world)
         found["expert load"] = {1: expert_load(world)}

@@ -149,7 +149,7 @@ def test_an_actor_tells_its_rank_s_error_and_its_end(ray: FakeRay, monkeypatch: 
         tell(Failure(kind=RankFailed, text=f"rank {rank} failed: a mistake of ours"))
         raise KeyError("a mistake of ours")
 
-    place = ray_followers.Place(rank=1, size=2, address="127.0.0.1", port=1, device="cpu")
+    place = ray_followers.RankPlace(rank=1, size=2, address="127.0.0.1", port=1, device="cpu")
     failing, ending = (RayFollower(1, Path("runs/rl"), {}) for _ in range(2))
     monkeypatch.setattr(ray_followers, "follow", fail)
     failing.begin(place)
@@ -179,7 +179,7 @@ def test_a_host_without_the_folder_or_the_way_to_rank_0_is_told_of_before_rank_0
 ) -> None:
     monkeypatch.setattr(ray_followers, "MEETING", timedelta(seconds=0.1))
     store = network.open_store("127.0.0.1")
-    place = ray_followers.Place(rank=1, size=2, address="127.0.0.2", port=store.port, device="cpu")
+    place = ray_followers.RankPlace(rank=1, size=2, address="127.0.0.2", port=store.port, device="cpu")
     astray, homeless = (RayFollower(1, Path("runs/rl"), {}) for _ in range(2))
     astray.begin(place)
     with pytest.raises(ValueError, match=r"rank 1: host .* does not reach rank 0 at 127\.0\.0\.2"):

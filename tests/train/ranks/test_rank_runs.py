@@ -178,10 +178,10 @@ def test_a_killed_follower_ends_the_run_which_then_goes_on_as_if_nothing_had_bee
     recipe: Callable[..., Sft], forked_workers: None
 ) -> None:
     """At random moments: while models load, in the middle of updates, between them, while saving."""
-    undisturbed, numbers = run_sft(recipe("undisturbed", ranks=2, steps=12)), random.Random(random_seed())
+    undisturbed, numbers = run_sft(recipe("undisturbed", ranks=2, steps=8)), random.Random(random_seed())
     for number in range(3):
-        killed = recipe(f"killed {number}", ranks=2, steps=12)
-        when = numbers.randint(0, 10) if number else 0, numbers.uniform(0, 0.05)  # once while models load
+        killed = recipe(f"killed {number}", ranks=2, steps=8)
+        when = numbers.randint(0, 6) if number else 0, numbers.uniform(0, 0.05)  # once while models load
         thread = threading.Thread(target=kill_follower, args=(killed.run.folder, *when))
         thread.start()
         try:

@@ -55,7 +55,7 @@ def test_losses_and_gradients_are_those_of_one_process(
         alone[case] = CASES[case](ONE_PROCESS)
     for context, ours in found["cases"].items():
         if case not in ours:
-            assert context > 1 or ranks[0] > 2
+            assert context > 1 or ranks[0] != 2
             continue
         assert ours[case].keys() == alone[case].keys()
         for name, expected in alone[case].items():

@@ -15,6 +15,7 @@ from torch import Tensor
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
 from foresail.engine.engine import Engine
+from foresail.model import packed
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
@@ -31,7 +32,6 @@ from foresail.train.rollouts import self_test as selftest
 from foresail.train.rollouts import setup as rollout_setup
 from foresail.train.rollouts.self_test import SelfTestFailed, self_test
 from foresail.train.stages import rl
-from foresail.train.update import step as step_module
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_packed_sequences_that_see_each_other_fail(
     subject.model.to(dtype)
     sequences = selftest.sample_sequences(fleet_on(subject.model), subject.problems[:4], subject.group_spec)
     assert selftest.check_micro_batches(subject.model, sequences) < rounding
-    monkeypatch.setattr(step_module, "PackedAttention", MixingAttention)
+    monkeypatch.setattr(packed, "PackedAttention", MixingAttention)
     with pytest.raises(SelfTestFailed, match=r"other micro-batches; packed sequences see each other"):
         selftest.check_micro_batches(subject.model, sequences)
 

@@ -166,18 +166,17 @@ def test_levels_that_the_data_lacks_are_refused_at_the_start(
         train(tiny_checkpoint, tmp_path, **curriculum(levels, data=few))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_random_moments_it_ends_the_same(
-    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path, levels: Path, seed: int
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path, levels: Path
 ):
     recipe = rl_recipe(tiny_checkpoint, tmp_path / "whole", **curriculum(levels))
     (tmp_path / "rl.toml").write_text(to_toml(recipe))
     finished = foresail.run("rl", "rl.toml")
     assert finished.code == 0, finished.err
-    run, delays, kills = RunDirectory(tmp_path / "runs" / "rl"), random.Random(seed), 0
-    while kills < 2:  # on a busy machine it may get away before it is killed
+    run, delays, kills = RunDirectory(tmp_path / "runs" / "rl"), random.Random(0), 0
+    while kills < 6:  # in two runs, but on a busy machine one may get away before it is killed
         shutil.rmtree(run.path, ignore_errors=True)
-        kills = kill_again_and_again(foresail, run, delays)
+        kills += kill_again_and_again(foresail, run, delays)
         assert_same_end(run.path, tmp_path / "whole" / "rl")
     progress = read_progress(run.checkpoint_path(6))
     assert progress.rates and progress.places and progress.position

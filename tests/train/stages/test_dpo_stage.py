@@ -123,7 +123,7 @@ def test_simpo_keeps_and_asks_no_reference(make: Make) -> None:
 def test_only_pairs_that_the_run_draws_are_scored(make: Make, pair_file: Path) -> None:
     short = run_dpo(make("short", steps=2))
     assert len(load_file(short.run / "reference.safetensors")["keys"]) == 12
-    assert len(load_pairs(pair_file).pairs) == 24
+    assert len(load_pairs(pair_file).entries) == 24
 
 
 @pytest.mark.parametrize(

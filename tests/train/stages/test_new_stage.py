@@ -26,6 +26,7 @@ from foresail.data.made.arithmetic import make_problems
 from foresail.data.packing import pack
 from foresail.data.selection.order import problem_at
 from foresail.model.decoder import Decoder
+from foresail.model.packed import score_tokens, token_logprobs
 from foresail.recipe.estimates.memory import VALUE_BYTES, Dtype, ExtraMemory
 from foresail.recipe.reading.describe import describe
 from foresail.recipe.reading.load import load_recipe
@@ -45,7 +46,7 @@ from foresail.train.learner import Learner
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
-from foresail.train.update.step import BatchLoss, prefixed, score_tokens, token_logprobs, train_step
+from foresail.train.update.step import BatchLoss, prefixed, train_step
 
 # The recipe.
 

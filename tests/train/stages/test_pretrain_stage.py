@@ -29,7 +29,7 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
 from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.session import Outcome
-from foresail.train.stages import pretrain
+from foresail.train.stages import corpus_stages, pretrain
 from foresail.train.stages.pretrain import run_pretrain
 
 CLOCK = ("timing_s/", "perf/")
@@ -242,7 +242,7 @@ def test_it_ends_where_all_corpora_have_ended(
     recipe: Callable[..., Pretrain], world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = Mock(wraps=draw_rows)
-    monkeypatch.setattr(pretrain, "draw_rows", draw)
+    monkeypatch.setattr(corpus_stages, "draw_rows", draw)
     once = {"data": [{"source": str(world / "digits"), "epochs": 1}], "tokens": 10_000, "length": 32}
     given = recipe("ended", stages=[{**once, "batch_tokens": 256}], eval_every=0)
     [told] = given.supply_warnings()

@@ -163,7 +163,7 @@ def test_a_reward_model_trains_further_and_is_refused_elsewhere(outcome, make_re
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"micro_batch_tokens": 40}, "a pair of answers of max_length 24 does not fit"),
+        ({"micro_batch_tokens": 40}, "both answers of a pair are computed together"),
         ({"data": ()}, "data names no preference pairs"),
     ],
 )

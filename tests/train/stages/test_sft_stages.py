@@ -18,6 +18,7 @@ from foresail.data.mixtures.reader import Reader
 from foresail.data.mixtures.resampling import best_of
 from foresail.data.packing import pack
 from foresail.model.hf import load_model
+from foresail.model.packed import token_logprobs
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.sft_stage import SftStage
@@ -29,7 +30,6 @@ from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.session import Outcome
 from foresail.train.stages.sft import run_sft
 from foresail.train.update.neftune import embedding_noise
-from foresail.train.update.step import token_logprobs
 
 EVERY = Checkpoints(every=1, keep=99, resumable=99)
 TIMES = ("timing_s/", "perf/")

@@ -8,6 +8,7 @@ from small_training import SHAPE, small_model, small_sequences
 from torch.utils.flop_counter import FlopCounterMode
 
 from foresail.data.packing import pack
+from foresail.model.packed import token_logprobs
 from foresail.records import TrainSequence
 from foresail.train.update.flops import (
     PeakMemory,
@@ -17,7 +18,6 @@ from foresail.train.update.flops import (
     update_metrics,
     useful_share,
 )
-from foresail.train.update.step import token_logprobs
 
 
 def packed(max_tokens: int = 99):

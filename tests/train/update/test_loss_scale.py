@@ -9,7 +9,7 @@ from torch import nn
 from foresail.recipe.tables.parts import Optimizer
 from foresail.train.learner import Learner
 from foresail.train.optim.gradients import LARGER_AFTER, LossScale
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.update.step import BatchLoss, train_step
 
 WIDTH = 8

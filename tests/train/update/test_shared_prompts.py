@@ -10,9 +10,9 @@ from torch import Tensor
 
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.data.packing import pack
+from foresail.model.packed import token_logprobs
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.update.step import token_logprobs
 
 
 def by_token(batches: list[PackedBatch], values: list[Tensor]) -> list[tuple[float, ...]]:

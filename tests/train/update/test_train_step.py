@@ -22,7 +22,7 @@ from foresail.model.readouts import logits
 from foresail.recipe.tables.parts import Optimizer
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.update.step import NonFiniteLoss
 
 WEIGHT = 1 / 29

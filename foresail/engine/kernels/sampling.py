@@ -27,12 +27,12 @@ MIX_2 = tl.constexpr(noise.MIX_2)
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
-def draw(
+def sample_untruncated(
     logits_EV: Tensor, slots_E: Tensor, temperature_S: Tensor, keys_S: Tensor, positions_E: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The token that follows each entry, and its log-probability after temperature; 0 takes the best token.
 
-    An entry at position 7 draws the token of position 8, with `uniforms(keys_S[slot], 8)`. NaN among its
+    An entry at position 7 samples the token of position 8, with `uniforms(keys_S[slot], 8)`. NaN among its
     logits gives some token and the log-probability NaN.
     """
     entries, vocabulary = logits_EV.shape
@@ -133,7 +133,7 @@ def _pick_tokens(
 
 @triton.jit
 def _load_block(logits, entry, block, row_stride, vocabulary, BLOCK: tl.constexpr):
-    """float32 logits of one block; past the vocabulary's end they are -inf, which no draw can reach."""
+    """float32 logits of one block; past the vocabulary's end they are -inf, which no sample can reach."""
     token_W = block * BLOCK + tl.arange(0, BLOCK)
     row = logits + entry.to(tl.int64) * row_stride  # 17,000 entries of 152,000 tokens outgrow 32 bits
     return tl.load(row + token_W, token_W < vocabulary, other=float("-inf")).to(tl.float32)
@@ -155,7 +155,7 @@ def _finite(greatest):
 def _choose(weights, mark, best, greedy):
     """The index in whose share of the sum the mark falls, or the first of the best.
 
-    Weights (1, 0, 2) and mark 1.0 give 2: an index of weight 0 is never drawn. A mark that rounding has put
+    Weights (1, 0, 2) and mark 1.0 give 2: an index of weight 0 is never sampled. A mark that rounding has put
     past the end belongs to the last share. Where NaN makes every comparison false, some index is given.
     """
     index = tl.arange(0, weights.shape[0])

@@ -16,6 +16,8 @@ from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
+from foresail.chat.errors import Refusal
+
 LONGEST_HEAD = 1 << 17  # bytes of the request line and all headers
 HEAD_SECONDS, BODY_SECONDS = 30.0, 300.0  # from the first byte to the last
 LINGER_BYTES, LINGER_SECONDS = 1 << 24, 5.0  # of a refused body, thrown away
@@ -25,27 +27,19 @@ LENGTH = re.compile(r"0|[1-9][0-9]{0,11}")
 HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?\n")
 
 
-class BadLength(Exception):
-    """A body that is not read, and the HTTP status that says why."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 def parse_length(lengths: Sequence[str], encodings: Sequence[str], longest: int) -> int:
     """parse_length(["12"], [], 100) -> 12, of all headers Content-Length and Transfer-Encoding.
 
     Two that read one request differently would take a body for a request: so one way to write a length only.
     """
     if encodings or not lengths:
-        raise BadLength(411, "a request needs a Content-Length, and no Transfer-Encoding")
+        raise Refusal("a request needs a Content-Length, and no Transfer-Encoding", status=411)
     length = lengths[0].strip(" \t")
     if len(lengths) > 1 or not LENGTH.fullmatch(length):
         shown = ", ".join(lengths)[:40]
-        raise BadLength(400, f"a request has one Content-Length, a plain decimal number, not {shown!r}")
+        raise Refusal(f"a request has one Content-Length, a plain decimal number, not {shown!r}", status=400)
     if int(length) > longest:
-        raise BadLength(413, f"a request has a Content-Length of at most {longest}")
+        raise Refusal(f"a request has a Content-Length of at most {longest}", status=413)
     return int(length)
 
 
@@ -154,7 +148,7 @@ class LimitedHandler(BaseHTTPRequestHandler):
         return True
 
     def read_body(self, longest: int) -> bytes:
-        """Raises BadLength where its length is not told, or too large."""
+        """Refused where its length is not told, or too large."""
         length = parse_length(
             self.headers.get_all("Content-Length", []),
             self.headers.get_all("Transfer-Encoding", []),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 AT_ONCE = 2**14  # compressed bytes: what they come to stays in memory
-MOST_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
+MAX_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
 
 
 def open_zst(path: Path) -> IO[bytes]:
@@ -31,10 +31,10 @@ class Unpacked(io.RawIOBase):
 
     def readinto(self, room: memoryview) -> int:  # type: ignore[override]
         while not self._rest:
-            found = next(self._content, None)
-            if found is None:
+            unpacked = next(self._content, None)
+            if unpacked is None:
                 return 0
-            self._rest = found
+            self._rest = unpacked
         size = min(len(room), len(self._rest))
         room[:size], self._rest = self._rest[:size], self._rest[size:]
         return size
@@ -50,7 +50,7 @@ def unpack(path: Path) -> Iterator[bytes]:
         while packed := file.read(AT_ONCE):
             while packed:
                 if frame is None:
-                    frame = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()
+                    frame = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
                 try:
                     yield frame.decompress(packed)
                 except zstandard.ZstdError as error:
