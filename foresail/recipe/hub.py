@@ -1,4 +1,4 @@
-"""Models by their name on the Hugging Face hub, `Qwen/Qwen2.5-0.5B`, where a folder is asked for.
+"""Models by their name on the Hugging Face hub, such as `Qwen/Qwen2.5-0.5B`, in place of a folder.
 
 A name is one of the hub only where nothing of that name, and no folder of its owner's name, lies here: so
 `checkpoints/first` is always a folder.

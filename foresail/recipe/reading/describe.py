@@ -1,4 +1,4 @@
-"""A preflight as plain lines for the terminal: batches, memory, files, then what is wrong."""
+"""The report of a preflight for the terminal: batches, memory, files, then warnings and errors."""
 
 from __future__ import annotations
 

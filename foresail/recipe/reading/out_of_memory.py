@@ -1,4 +1,4 @@
-"""No memory left: what a library says of it, told as one error that names the keys to lower.
+"""Out-of-memory errors of any library become one error that names the keys to lower.
 
     with explaining_memory(recipe):
         …    # MemoryError, torch.OutOfMemoryError, "can't allocate memory" … become OutOfMemory
@@ -47,7 +47,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def explaining_memory(recipe: Stage) -> Iterator[None]:
-    """Around a run; one that had begun can go on with the keys set lower."""
+    """Wraps a run; a run that has made a step can be resumed with lower settings."""
     try:
         yield
     except BaseException as error:
@@ -68,7 +68,7 @@ def describe(recipe: Stage, error: BaseException) -> str:
 
 
 def smaller_settings(recipe: Stage) -> Iterator[str]:
-    """What may be set lower in the middle of a run, the first to try first."""
+    """Settings to lower when a run is resumed, in the order to try them."""
     tokens, longest = recipe.micro_batch_tokens, recipe.max_length
     if tokens // 2 >= longest:
         yield f"micro_batch_tokens={tokens // 2} (now {tokens})"

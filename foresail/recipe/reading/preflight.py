@@ -39,7 +39,7 @@ class Preflight:
 
 
 def preflight(recipe: Stage) -> Preflight:
-    """Look at everything, and report all that is wrong at once."""
+    """All checks of a recipe, with all errors in one report."""
     device = guess_device(recipe.run.device)
     shape, unreadable = find_shape(recipe.model, recipe.max_length)
     memory = recipe.estimate_memory(shape, device) if shape is not None else None
@@ -126,7 +126,7 @@ def context_refusals(cluster: Cluster, shape: ModelShape | None) -> Iterator[str
 
 
 def disk_refusals(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
-    """What cannot be written, however few checkpoints are kept."""
+    """Too little disk space for a single checkpoint."""
     if (cannot_begin := check_new_run(recipe)) is not None:
         yield cannot_begin
     if checkpoint is not None and checkpoint.whole > disk_free:

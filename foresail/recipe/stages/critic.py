@@ -1,4 +1,4 @@
-"""A critic in a recipe: what it must be, what may be wrong with its model, and what it holds in memory."""
+"""The critic in a recipe: checks of its table and its model, and the memory it takes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def critic_mistakes(critic: parts.Critic | None, advantage: str, steps: int) -> 
 
 
 def second_model_refusals(key: str, path: str | None, max_length: int) -> Iterator[str]:
-    """Of a model besides the policy's, a critic's or a reference; `key` is where the recipe names it."""
+    """Checks of a second model, such as a critic or a reference; `key` is where the recipe names it."""
     if path is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""A reward model in a recipe of RL: what may be wrong with it, and what it holds in memory."""
+"""The reward model in a recipe of RL: checks, and the memory it takes."""
 
 from __future__ import annotations
 

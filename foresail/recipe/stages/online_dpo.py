@@ -34,7 +34,7 @@ class OnlineDpo(RolloutStage):
 
     @property
     def holds_reference(self) -> bool:
-        """Whether another model stays in memory beside the one that learns."""
+        """Whether a reference model stays in memory beside the trained one."""
         return self.loss.needs_reference and (self.lora is None or self.reference.path is not None)
 
     def plain_mistakes(self) -> Iterator[str]:

@@ -62,7 +62,7 @@ class PreferenceStage(Stage):
 
     @property
     def holds_reference(self) -> bool:
-        """Whether another model stays in memory beside the one that learns."""
+        """Whether a reference model stays in memory beside the trained one."""
         own = self.lora is None or self.reference.path is not None
         return self.loss.needs_reference and not self.reference.kept and own
 

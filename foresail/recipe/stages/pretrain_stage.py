@@ -69,7 +69,7 @@ HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
 class PretrainStage(Part):
-    """So many tokens of a mixture, at one length; its rate begins where the stage before left it."""
+    """A number of tokens of a mixture, at one length. The learning rate starts where the last stage ended."""
 
     name: str = Field("", description="name in the log; default: its number")
     data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")

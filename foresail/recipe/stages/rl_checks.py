@@ -1,4 +1,4 @@
-"""What is wrong with, or odd about, the tables of an RL recipe taken together."""
+"""Checks across the tables of an RL recipe."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: boo
 def grader_host_mistakes(
     cluster: Cluster, reward: Reward, graders: Sequence[Function | None]
 ) -> Iterator[str]:
-    """Hosts that would have nothing to grade; sources may have `graders` of their own."""
+    """Grader hosts without work; sources may have `graders` of their own."""
     quick = reward.is_quick and all(grader in (None, *QUICK) for grader in graders)
     if cluster.grader_hosts and quick and not reward.workers:
         yield (
@@ -65,7 +65,7 @@ def group_mistakes(samples_per_prompt: int, advantage: str, *, dynamic_sampling:
 
 
 def split_mistakes(prompts: int, updates: int, passes: int) -> Iterator[str]:
-    """Of a step's prompts over its updates, which go through all of them so many times."""
+    """Whether a step's prompts can be split evenly over its updates, with that many passes."""
     if updates % passes:
         near = nearest_multiples(updates, passes)
         yield (
@@ -99,7 +99,7 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]
 
 
 def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Iterator[str]:
-    """Of a stage that learns from rewards; sources may have `graders` of their own."""
+    """Whether every response gets a reward; sources may have `graders` of their own."""
     if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
         yield 'reward: grader "none" leaves no reward; add [[reward.terms]], or name a grader'
 
@@ -114,7 +114,7 @@ def budget_mistakes(sampling: parts.Sampling) -> Iterator[str]:
 
 
 def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[str]:
-    """Of sources whose turns an environment continues, in the mode that the template has."""
+    """Whether sources with an environment set thinking, which only applies to the first turn."""
     for key, sources in tables.items():
         for place, source in named(key, sources):
             if source.thinking is not None:

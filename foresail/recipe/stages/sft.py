@@ -86,7 +86,7 @@ class Sft(Stage):
         return tuple(staged) or (self,)
 
     def resampled(self, number: int) -> tuple[Resample, int] | None:
-        """What a stage takes of an earlier one, and that one's number; both count from 0."""
+        """The resampling of a stage, and the number of the earlier stage; both count from 0."""
         resample = self.stages[number].resample if self.stages else None
         return (
             None

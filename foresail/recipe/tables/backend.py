@@ -1,4 +1,4 @@
-"""What the backends of `rollout.backend` need and cannot do, told before a model loads."""
+"""What each `rollout.backend` needs and cannot do: checks before a model is loaded."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 from foresail.recipe.tables import parts
 
-LEAST_VLLM_TEMPERATURE = 0.01  # vLLM raises lower ones to this, all but 0
+LEAST_VLLM_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this, except 0
 
 
 def backend_mistakes(
     rollout: parts.Rollout, run: parts.Run, engine: parts.Engine, sampling: parts.Sampling
 ) -> Iterator[str]:
-    """Settings of one backend that the other cannot follow, by name."""
+    """Settings of one backend that the other does not support."""
     if rollout.backend == "native":
         if rollout.speculation != "none":
             yield (
@@ -61,7 +61,7 @@ def backend_mistakes(
 
 
 def reshapes(sampling: parts.Sampling) -> bool:
-    """Whether a token's log-probability under the sampling distribution is another than the model's own.
+    """Whether a token's log-probability under the sampling distribution differs from the model's own.
 
     A greedy one reports the model's own: reshapes(Sampling(temperature=0, top_p=0.9)) -> False.
     """

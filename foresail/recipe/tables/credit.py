@@ -9,7 +9,7 @@ from pydantic import Field
 
 from foresail.recipe.tables.parts import CheckedPart
 
-# Keys that only say something beside another one: key, its values, keys that need one of them.
+# Keys that need certain values of another key: that key, its values, the keys that need them.
 NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "kind",
@@ -30,7 +30,7 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 class Credit(CheckedPart):
-    """From a sample's advantage to one for each of its tokens."""
+    """How a sample's advantage is distributed over its tokens."""
 
     kind: Literal["uniform", "pbsd", "opsd", "turn_rewards", "turn_gae"] = Field(
         "uniform",
@@ -133,7 +133,7 @@ class Credit(CheckedPart):
 
 
 def credit_mistakes(credit: Credit, advantage: str, steps: int) -> Iterator[str]:
-    """What of the table does not go with the recipe's estimator or its number of steps."""
+    """Checks [credit] against the advantage estimator and the number of steps."""
     if credit.kind == "turn_gae" and advantage != "gae":
         yield (
             f'credit.kind = "turn_gae" needs a critic, and advantage.kind is "{advantage}"; set '

@@ -1,4 +1,4 @@
-"""The world of an agent in a recipe: tools, or an environment of one's own, and the limits of an episode.
+"""The table [environment]: tools, your own environment or your own agent, and the limits of an episode.
 
 [environment]
 tools = ["search", "calculator", "my_tools.py:weather"]
@@ -35,7 +35,7 @@ Names = Annotated[tuple[str, ...], Strict(False)]
 
 
 class Environment(Part):
-    """What answers the model's turns."""
+    """The environment: it answers the model's turns."""
 
     name: str | None = Field(
         None,
@@ -95,7 +95,7 @@ class Environment(Part):
 
     @property
     def may_give_rewards(self) -> bool:
-        """Tools and the built-in worlds leave that to a grader."""
+        """Whether the environment may give rewards; tools and built-in environments have a grader instead."""
         return self.name is not None and self.name not in WORLDS
 
     @property
@@ -105,7 +105,7 @@ class Environment(Part):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What its answers follow from: code that is named here, files among a command's words, and the corpus."""
+        """Files that the environment's answers depend on: code, files in commands, and the corpus."""
         program = (self.program,) if isinstance(self.program, str) else ()
         code = (file_of(name) for name in (self.name, *program, *self.tools) if name and ":" in name)
         commands = (() if program else self.program or (), *(server.command for server in self.mcp))
@@ -156,7 +156,7 @@ class Environment(Part):
                 )
 
     def option_mistakes(self) -> Iterator[str]:
-        """Options of tools that are not there."""
+        """Options of tools that the environment does not have."""
         for tool, table in (("search", self.search), ("python", self.python)):
             if tool not in self.tools and table != type(table)():
                 yield (

@@ -1,4 +1,4 @@
-"""What a run reads, looked at before it starts: checkpoint, tokenizer, data. Yields refusals and mends."""
+"""Checks of a run's inputs before it starts: checkpoint, tokenizer, data. They yield errors with what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 
 BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: tokenizer/thinking.py
 
-# Above these a look would cost the second that a check may take.
+# Larger files would take longer than the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
 BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
@@ -26,7 +26,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
 def check_weights(directory: Path) -> Iterator[str]:
-    """All shards there, and each as long as its header says: a broken download is found in milliseconds."""
+    """All shards exist, each as long as its header says: this finds a broken download in milliseconds."""
     single, index = directory / "model.safetensors", directory / "model.safetensors.index.json"
     if single.is_file():
         files = [single]

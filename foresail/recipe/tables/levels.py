@@ -1,4 +1,4 @@
-"""How hard problems are, as files say it: levels 1 (easy) to 5 (hard), by problem id or in a column."""
+"""Difficulty levels of problems, 1 (easy) to 5 (hard), from a file by problem id or from a column."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def count_levels(data: Problems) -> Counter[int] | None:
 
 
 def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
-    """Lines that are no objects are told of by others."""
+    """Lines that are not JSON objects are skipped here; other checks report them."""
     counts: Counter[int] = Counter()
     with file.open(encoding="utf-8-sig") as lines:
         filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())

@@ -1,4 +1,4 @@
-"""What is wrong with asking for [mtp]: of the recipe itself, and of a model of that shape."""
+"""Checks of [mtp]: against the rest of the recipe, and against the model's shape."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mtp_mistakes(
 
 
 def alone_mistakes(settings: Mtp, router: Router | None) -> Iterator[str]:
-    """Where MTP layers learn, and the model does not."""
+    """Checks for a run that trains MTP layers of a frozen model."""
     for key in ("weight", "final_weight"):
         if getattr(settings, key) == 0:
             yield (

@@ -1,4 +1,4 @@
-"""The table [loss] of reinforcement learning, and what is wrong with, or odd about, it and its neighbours."""
+"""The table [loss] of reinforcement learning, with its checks and warnings."""
 
 from __future__ import annotations
 
@@ -89,16 +89,16 @@ class Loss(Part):
 
     @property
     def compares_engine(self) -> bool:
-        """Whether the trainer's log-probabilities are held against the engine's."""
+        """Whether the loss compares the trainer's log-probabilities with the engine's."""
         return self.importance_cap is not None or self.importance_mask is not None
 
     @property
     def ranks_entropy(self) -> bool:
-        """Whether only some tokens learn, by their entropy."""
+        """Whether only the tokens of highest entropy have a loss."""
         return self.top_entropy_quantile < 1
 
 
-# Keys that only say something beside another one: whether that is so, and how to make it so.
+# Keys that have an effect only with another key: the condition, and the setting that meets it.
 NEEDS: dict[str, tuple[Callable[[Loss], bool], str]] = {
     "dual_clip": (lambda loss: loss.kind == "clip", 'loss.kind = "clip"'),
     "sapo_temperature_pos": (lambda loss: loss.kind == "sapo", 'loss.kind = "sapo"'),

@@ -1,4 +1,4 @@
-"""Parts of recipes that learn from preference pairs: their loss, and the model it compares with."""
+"""Tables of preference stages: the losses, and the reference model."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class UnpairedLoss(Part):
 
 
 class Reference(Part):
-    """The model that preference losses compare with."""
+    """The reference model of preference losses."""
 
     path: CheckpointPath | None = Field(
         None, description="checkpoint of the reference model; default: the starting model"

@@ -1,4 +1,4 @@
-"""The table [reward]: who grades, what a verdict is worth, and further terms, [[reward.terms]]."""
+"""The table [reward]: the grader, the rewards for its verdicts, and further terms, [[reward.terms]]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum 
 MODEL = "model"  # a reward model, [reward.model]: its score
 NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
 ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
-# less work than sending a response elsewhere, or none for a CPU
+# graders that take less time than sending a response to another process, or no CPU time
 QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 
 
@@ -36,7 +36,7 @@ GraderName = Annotated[Function, PlainValidator(check_function_name), NamesNone(
 
 
 class Code(Part):
-    """How programs are judged, where the grader is `code`."""
+    """How programs are judged, if the grader is `code`."""
 
     scheme: Literal["all", "strict", "soft"] = Field(
         "all",
@@ -51,7 +51,7 @@ class Code(Part):
 
 
 class LearnedReward(Part):
-    """The reward model, where a grader is `model`."""
+    """The reward model, if a grader is `model`."""
 
     path: CheckpointPath = Field(
         description="folder of a reward model: a checkpoint or run of stage reward-model, or transformers'"
@@ -192,7 +192,7 @@ class Reward(Part):
 
     @property
     def is_quick(self) -> bool:
-        """Whether this process grades, unless it is told otherwise."""
+        """Whether grading runs in the trainer's process by default."""
         graders = (self.grader, *(term.grader for term in self.terms))
         return all(grader in QUICK for grader in graders)
 

@@ -1,4 +1,4 @@
-"""What a run draws from: one source or a mixture of several, and the sets it is measured on.
+"""Data sources of a run: one source or a mixture of several, and held-out sets.
 
     [data]                    [[data]]
     source = "a.jsonl"        source = "a.jsonl"

@@ -1,4 +1,4 @@
-"""What `rollout.staleness = 1`, rollouts that run beside the update before, asks of the rest of a recipe."""
+"""Checks of `rollout.staleness = 1`: rollouts that run during the update before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a recipe's keys that are checked by themselves: names, texts, weights, bounds."""
+"""Types of recipe values with checks of their own: names, texts, weights, bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_ratios(bounds: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def one_text(value: Any) -> Any:
-    """One text stands for a list of one."""
+    """A single text is a list of one."""
     return (value,) if isinstance(value, str) else value
 
 
