@@ -106,7 +106,7 @@ def test_keys_of_other_trainers_are_answered_in_our_words(desk: Desk) -> None:
         "actor_rollout_ref.actor.optim.lr=1e-6": "it is optimizer.lr here",
         "actor_rollout_ref.rollout.top_k=-1": "it is sampling.top_k here; 0 keeps all tokens",
         "train_dataset=x": "training data is data",
-        "peft_config={}": "low-rank pairs are trained where the recipe has a table [lora]",
+        "peft_config={}": "LoRA adapters are trained if the recipe has a table [lora]",
         "dataset_text_field=text": "data.prompt_key names the column of the prompt",
         "attn_implementation=sdpa": "leave it out",
         "data.filter_overlong_prompts=true": 'filter_overlong_prompts = true is data.too_long = "drop"',
@@ -146,8 +146,8 @@ def test_settings_that_do_not_go_together(desk: Desk) -> None:
     [
         (None, ("does not exist", "check the path")),
         (b"", ("is empty", "needs at least one record")),
-        (b"\n \n", ("holds only blank lines", "one JSON object a line")),
-        (b"{not json\n", ("first line is not a JSON object", "one a line")),
+        (b"\n \n", ("holds only blank lines", "one JSON object per line")),
+        (b"{not json\n", ("first line is not a JSON object", "one per line")),
     ],
 )
 def test_data_that_cannot_be_read(

@@ -1,4 +1,4 @@
-"""Where a checkpoint lies: the folder itself, or that of a run, which has several."""
+"""The path of a checkpoint, from its own folder or the folder of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models by their name on the Hugging Face hub, `Qwen/Qwen2.5-0.5B`, where a folder is asked for.
+"""Models by their name on the Hugging Face hub, such as `Qwen/Qwen2.5-0.5B`, in place of a folder.
 
 A name is one of the hub only where nothing of that name, and no folder of its owner's name, lies here: so
 `checkpoints/first` is always a folder.
@@ -33,15 +33,15 @@ def fetch(path: str) -> str:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise ImportError(
-            f"{path} is no folder here; to take it from the hub: pip install huggingface_hub"
+            f"{path} is not a folder here; to take it from the hub: pip install huggingface_hub"
         ) from error
     try:
         return str(snapshot_download(path, allow_patterns=[*FILES]))
     except Exception as error:  # many kinds: no network, no such model, no access, no room
         why = str(error).strip().partition("\n")[0][:200] or type(error).__name__
         raise ValueError(
-            f"{path} is no folder here, and the hub did not give it ({why}); check the name and the network, or "
-            "give a folder with config.json and *.safetensors"
+            f"{path} is not a folder here, and the hub did not give it ({why}); check the name and the "
+            "network, or give a folder with config.json and *.safetensors"
         ) from None
 
 

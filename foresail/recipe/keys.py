@@ -65,7 +65,7 @@ def one_or_more(field: FieldInfo) -> OneOrMore | None:
 
 
 def key_type(field: FieldInfo) -> Any:
-    """What may be written for a key: where one table or several may, that table; or text in its place."""
+    """The type of a key's value; for a key of one or more tables, that table, or text in its place."""
     if (several := one_or_more(field)) is None:
         return field.annotation
     table = item_type(field.annotation)

@@ -136,7 +136,7 @@ def check_function(key: str, grader: str) -> Iterator[str]:
     try:
         body = ast.parse(file.read_bytes(), filename=str(file)).body
     except (SyntaxError, ValueError) as error:
-        yield f"{key} {grader}: {file} is not Python: {error}; mend it"
+        yield f"{key} {grader}: {file} is not valid Python: {error}; fix it"
         return
     yield from (f"{key} {grader}: {refusal}" for refusal in look_up(function, body))
 

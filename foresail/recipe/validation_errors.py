@@ -1,4 +1,4 @@
-"""Pydantic's errors in the words of someone who writes recipes: which key, what it takes, what it got."""
+"""Pydantic's errors as messages for authors of recipes: the key, what it takes, what it got."""
 
 from __future__ import annotations
 
@@ -143,6 +143,6 @@ def show(value: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """On one line, and no longer than one reads."""
+    """On one line, cut to MOST_SHOWN characters."""
     line = " ".join(text.splitlines())
     return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"

@@ -131,7 +131,7 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ("corpus", "table", "words"),
     [
         ("a.jsonl", 'model = "m"', 'set environment.search.kind = "dense"'),
-        ("http://a", 'kind = "dense"', "is told its kind of search itself"),
+        ("http://a", 'kind = "dense"', "whose kind of search is set when it is started"),
         ("a.jsonl", 'kind = "denser"', "must be one of bm25, dense"),
     ],
 )

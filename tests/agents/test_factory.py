@@ -208,9 +208,9 @@ def test_a_recipe_with_options_is_written_and_read_again(tmp_path: Path) -> None
         (
             "[environment.search]\npassages",
             "[environment.python]\nmemory_mb",
-            r"environment.python\]: there is no such tool",
+            r"environment.python\] is for a tool that environment.tools does not have",
         ),
-        ("Weather.unit", "Wether.unit", "Wether is no class in environment.tools; there: Weather"),
+        ("Weather.unit", "Wether.unit", "Wether is not a class in environment.tools; there: Weather"),
         ("Weather.unit=C", "unit=C", "is not of the form Tool.name=value"),
     ],
 )

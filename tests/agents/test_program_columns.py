@@ -97,5 +97,5 @@ def test_the_verdict_says_so_too() -> None:
 def test_columns_are_a_programs() -> None:
     assert not [*Environment(program="a.py:f", columns=("task",)).mistakes()]
     (said,) = Environment(tools=("calculator",), columns=("task",)).mistakes()
-    assert said.startswith("environment.columns is what environment.program is shown")
+    assert said.startswith("environment.columns is for environment.program")
     assert [*Environment(program="a.py:f", columns=("",)).mistakes()]

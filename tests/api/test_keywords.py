@@ -34,7 +34,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: foresail.rl(**{**RL, "data": [{"source": ROWS, "sufix": "a"}]}), "data.sufix: unknown key; the near"),
     (lambda: foresail.rl(**{**RL, "steps": "ten"}), 'steps must be a whole number, not "ten"'),
     (lambda: foresail.sft(**SFT, num_train_epochs=3), "a run is counted in steps: steps = epochs x records"),
-    (lambda: foresail.sft(**SFT, temperature=1), 'temperature: unknown key; stage = "sft" has nothing of the kind'),
+    (lambda: foresail.sft(**SFT, temperature=1), 'temperature: unknown key; stage = "sft" has no such key'),
     (lambda: foresail.dpo(**RL, beta=0.1), "beta: unknown key; it is loss.beta here"),
     (lambda: foresail.online_dpo(**RL, max_new_tokns=9), "the nearest is sampling.max_new_tokens"),
     (lambda: foresail.distill("m", 5, ROWS, 3), "teacher must be a table ([teacher]) with keys like path"),

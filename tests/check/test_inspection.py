@@ -152,7 +152,7 @@ BROKEN = {
     "a level that is none": Broken(
         make=write([{**row, "level": "hard"} for row in GOOD]),
         overrides=["data.difficulty_key=level"],
-        said="'hard' is no difficulty level",
+        said="'hard' is not a difficulty level",
     ),
     "held-out problems without answers": Broken(
         make=lambda: (write(GOOD)(), write_lines(Path("test.jsonl"), [{"prompt": "7 +5", "answer": ""}])),

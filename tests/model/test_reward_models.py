@@ -80,7 +80,7 @@ def test_a_reward_model_is_not_loaded_where_words_are_wanted(tmp_path):
 
 def test_a_classifier_with_two_labels_is_refused(tmp_path):
     random_classifier("llama", labels=2).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="a classifier with 2 labels is no reward model"):
+    with pytest.raises(ValueError, match="a classifier with 2 labels is not a reward model"):
         read_shape(tmp_path)
 
 

@@ -65,7 +65,7 @@ def test_what_is_refused_and_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
         tmp_path, "def scores(completions): ..."
     )
     assert "it defines none" in look(tmp_path, "x = 1")
-    assert "is not Python" in look(tmp_path, "def score(:")
+    assert "is not valid Python" in look(tmp_path, "def score(:")
     unknown = look(tmp_path, "def score(response, weight): ...")
     assert "score(response, weight) has none of the known shapes" in unknown and "solution_str" in unknown
     monkeypatch.chdir(tmp_path)

@@ -154,7 +154,7 @@ def test_scores_do_not_depend_on_how_many_wait_and_cancelled_ones_are_let_go(sco
 def test_without_its_table_or_with_a_language_model_it_is_refused(tiny_checkpoint):
     with pytest.raises(ValueError, match=r'grader "model" needs a reward model; add \[reward.model\]'):
         Reward(grader="model")
-    with pytest.raises(ValueError, match="wrong and correct are what verdicts"):
+    with pytest.raises(ValueError, match="wrong and correct are the rewards for verdicts"):
         Reward(grader="model", model=LearnedReward(path="x"), wrong=-1.0)
     with pytest.raises(ValueError, match=r"reward\.model\.path: no checkpoint directory nowhere"):
         open_grading(Reward(grader="model", model=LearnedReward(path="nowhere")), device="cpu")

@@ -109,7 +109,7 @@ def test_terms_have_names_and_weights() -> None:
         ({"terms": [{"grader": "a.py:f"}, {"grader": "b.py:f"}]}, '2 terms are named "f"'),
         ({"terms": [{"grader": "maths"}]}, "did you mean math?"),
         ({"terms": [{"grader": "none"}]}, 'unknown grader "none"'),
-        ({"terms": [{"grader": "a.py:f", "name": "a/b"}]}, "no name for a metric"),
+        ({"terms": [{"grader": "a.py:f", "name": "a/b"}]}, "cannot be the name of a metric"),
         ({"grader": "none", "wrong": -1.0, "terms": [{"grader": "a.py:f"}]}, "so remove them"),
         ({"grader": 3}, "grader"),
     ],

@@ -141,7 +141,7 @@ def test_engines_on_a_cpu_share_what_one_on_a_card_has() -> None:
         ),
         ({}, {"workers": 2}, LOCAL, "cuda", "one GPU is served by one engine: set it to 0"),
         ({}, {"workers": 2, "backend": "vllm"}, LOCAL, "cuda", "vLLM serves one GPU here"),
-        ({"page_size": 24}, {}, LOCAL, "cuda", "is no power of two, which a GPU needs; try 16"),
+        ({"page_size": 24}, {}, LOCAL, "cuda", "is not a power of two, as a GPU needs; try 16"),
         ({"page_size": 8}, {"backend": "vllm"}, LOCAL, "cpu", "multiples of 32 tokens; set it to 32"),
     ],
 )

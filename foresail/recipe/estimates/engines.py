@@ -49,7 +49,7 @@ def engine_refusals(engine: Engine, rollout: Rollout, cluster: Cluster, device: 
     if engine.kv_dtype == "fp8" and theirs == "cpu":
         yield 'engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU'
     if theirs == "cuda" and engine.page_size & (engine.page_size - 1):
-        yield f"engine.page_size {engine.page_size} is no power of two, which a GPU needs; try 16"
+        yield f"engine.page_size {engine.page_size} is not a power of two, as a GPU needs; try 16"
     usual = Engine().page_size
     if vllm and theirs == "cpu" and engine.page_size not in (usual, vllm_page(engine, theirs)):
         yield (

@@ -1,4 +1,4 @@
-"""Who runs where on a Ray cluster, with how much of it, and whether that fits."""
+"""The placement of processes on a Ray cluster, their CPUs and GPUs, and whether they fit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Placement:
 
 
 def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
-    """Colocated workers and the trainer take turns, so that the workers have nothing to themselves."""
+    """Colocated workers take turns with the trainer, so they have no CPUs and GPUs of their own."""
     where = "this host" if cluster.address is None else "any host of the cluster"
     workers = Placed(
         what="rollout workers",
@@ -105,7 +105,7 @@ def worker_gpus(cluster: Cluster, device: Device) -> float:
 
 
 def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
-    """For the preflight: who is where, and who waits for whom."""
+    """Lines of the preflight: the processes' places, and which wait for which."""
     placement = place(cluster, rollout, device)
     where = "started and stopped by the run" if cluster.address is None else f"at {cluster.address}"
     yield f"Placement on a Ray cluster, {where}"
@@ -172,9 +172,9 @@ def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
         places = sum(count_fitting(placed.each, node, placed.count) for node in nodes)
         if places < placed.count:
             yield (
-                f"{named(placed)} need {placed.each.cpus:g} CPUs and {placed.each.gpus:g} GPUs each on one node, "
-                f"and the cluster's {len(nodes)} nodes have room for {places}; ask for less each, for fewer of "
-                "them, or bring larger nodes"
+                f"{named(placed)} need {placed.each.cpus:g} CPUs and {placed.each.gpus:g} GPUs each on "
+                f"one node, and the cluster's {len(nodes)} nodes have room for {places}; request less for "
+                "each or fewer of them, or use larger nodes"
             )
 
 

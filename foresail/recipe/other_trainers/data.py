@@ -108,7 +108,7 @@ DATA: Table = {
     "formatting_func": COLUMNS,
     "multiturn.*": COLUMNS,
     "remove_unused_columns": (
-        "all columns of a row reach `reward.grader`, where that is a function of one's own; leave it out",
+        "all columns of a row reach `reward.grader`, where that is a function of your own; leave it out",
         "columns that are not needed do no harm; leave it out",
     ),
     **same(

@@ -26,8 +26,8 @@ HELD_OUT_ANSWERS: Row = (
 )
 ALWAYS_THERE: Row = "the [`engine`] always does; leave it out"
 EPISODES: Row = (
-    "episodes of several turns are the table [`environment`]: its tools, or an environment or "
-    "program of one's own"
+    "episodes of several turns are the table [`environment`]: its tools, or an environment or program of "
+    "your own"
 )
 
 SAMPLING: Table = {
@@ -157,9 +157,8 @@ SAMPLING: Table = {
         "environment_factory agent_loop_config_path default_agent_loop agent_func_path "
         "custom_generate_function_path rollout_function_path rollout_func",
         (
-            "`environment.name` takes an environment of one's own, and `environment.program` an agent "
-            "that owns its loop: "
-            "file.py:NAME"
+            "`environment.name` takes an environment of your own, and `environment.program` an agent "
+            "that owns its loop: file.py:NAME"
         ),
     ),
     "multi_turn.*": EPISODES,

@@ -86,9 +86,7 @@ OFFLOAD: Row = (
 BUILT_IN_KERNELS: Row = (
     "kernels are part of the model's own code, and chosen by device and shape; leave it out"
 )
-PAIRS: Row = (
-    'low-rank pairs are trained where the recipe has a table [`lora`] ("lora.rank=16" as an override)'
-)
+PAIRS: Row = 'LoRA adapters are trained if the recipe has a table [`lora`] ("lora.rank=16" as an override)'
 
 # Checkpoints and logs.
 EVERY_SAVE: Row = "`checkpoints.every` counts the steps between checkpoints"

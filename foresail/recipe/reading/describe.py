@@ -1,4 +1,4 @@
-"""A preflight as plain lines for the terminal: batches, memory, files, then what is wrong."""
+"""The report of a preflight for the terminal: batches, memory, files, then warnings and errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def batch_line(row: Batch) -> str:
 
 def memory_lines(preflight: Preflight) -> Iterator[str]:
     if preflight.shape is None or preflight.memory is None:
-        yield "Memory: unknown, for the model cannot be read"
+        yield "Memory: unknown, because the model cannot be read"
         return
     dtype = dtype_of(preflight.recipe.model.dtype, preflight.device)
     million = preflight.shape.num_parameters / 1e6
@@ -57,7 +57,7 @@ def memory_lines(preflight: Preflight) -> Iterator[str]:
     if (lora := preflight.recipe.lora) is not None:
         pairs = count_adapters(preflight.shape, lora.rank, lora.targets) / 1e6
         targets = ", ".join(projections_of(lora.targets))
-        yield f"  {pairs:,.1f} M more learn, in pairs of rank {lora.rank} beside {targets}"
+        yield f"  {pairs:,.1f} M more are trained, in adapters of rank {lora.rank} of {targets}"
     micro_batch = f"one micro-batch of {grouped(preflight.batches.micro_batch.tokens)} tokens"
     if preflight.recipe.cluster.context > 1:
         micro_batch = f"{grouped(preflight.recipe.tokens_at_once)} tokens of {micro_batch}"

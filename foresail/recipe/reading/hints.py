@@ -2,7 +2,7 @@
 
     max_completion_length   it is sampling.max_new_tokens here             another trainer's key: `other_trainers/`
     temperature             the nearest is sampling.temperature            ours, without its table
-    sampling.top_p          stage = "sft" has nothing of the kind (…)      what only other stages have
+    sampling.top_p          stage = "sft" has no such key (…)      what only other stages have
     optimiser.lr            the nearest is optimizer.lr                    a slip, of our key or of theirs
     x.fsdp_config.y         `cluster.ranks` counts …                       anything in a table of another trainer
 
@@ -119,7 +119,7 @@ class Hints:
             return None
         *first, last = having
         listed = f"{', '.join(first)} and {last} do" if first else f"{last} does"
-        return f'stage = "{self.stage}" has nothing of the kind ({listed})'
+        return f'stage = "{self.stage}" has no such key ({listed})'
 
     def slip(self, path: str) -> str | None:
         """The key, ours or another trainer's, that is the fewest edits away."""

@@ -30,7 +30,7 @@ BEYOND = 2**63  # as TOML has it: whole numbers have 64 bits
 
 
 class RecipeError(ValueError):
-    """A recipe cannot be used; the message lists what to mend, one mistake a line."""
+    """A recipe cannot be used; the message lists all mistakes, one per line."""
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Stage:

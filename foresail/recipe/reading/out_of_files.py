@@ -1,4 +1,4 @@
-"""Too many open files, whichever library says so: one error that names the limit to raise.
+"""Errors about too many open files, of any library, become one error that names the limit to raise.
 
 with explaining_files(recipe):
     …    # OSError 24, "unable to open file <…>: Too many open files (24)" … become one OSError
@@ -24,7 +24,7 @@ def is_out_of_files(error: BaseException) -> bool:
 
 @contextmanager
 def explaining_files(recipe: Stage) -> Iterator[None]:
-    """Around a run."""
+    """Wraps a run."""
     try:
         yield
     except Exception as error:

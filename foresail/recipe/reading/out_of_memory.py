@@ -1,4 +1,4 @@
-"""No memory left: what a library says of it, told as one error that names the keys to lower.
+"""Out-of-memory errors of any library become one error that names the keys to lower.
 
     with explaining_memory(recipe):
         …    # MemoryError, torch.OutOfMemoryError, "can't allocate memory" … become OutOfMemory
@@ -47,7 +47,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def explaining_memory(recipe: Stage) -> Iterator[None]:
-    """Around a run; one that had begun can go on with the keys set lower."""
+    """Wraps a run; a run that has made a step can be resumed with lower settings."""
     try:
         yield
     except BaseException as error:
@@ -60,15 +60,15 @@ def describe(recipe: Stage, error: BaseException) -> str:
     settings, folder = [*smaller_settings(recipe)], recipe.run.folder
     then = "then start it again"
     if (folder / "recipe.toml").is_file():
-        then = f"checkpoints are whole, to go on: foresail resume {folder} {settings[0].split(' (')[0]}"
+        then = f"checkpoints are intact; to go on: foresail resume {folder} {settings[0].split(' (')[0]}"
     return (
-        f"no memory left ({in_short(error)}). Set {', or '.join(settings)}; on a GPU, see that no other process "
-        f"has its memory; {then}"
+        f"no memory left ({in_short(error)}). Set {', or '.join(settings)}; on a GPU, see that no other "
+        f"process has its memory; {then}"
     )
 
 
 def smaller_settings(recipe: Stage) -> Iterator[str]:
-    """What may be set lower in the middle of a run, the first to try first."""
+    """Settings to lower when a run is resumed, in the order to try them."""
     tokens, longest = recipe.micro_batch_tokens, recipe.max_length
     if tokens // 2 >= longest:
         yield f"micro_batch_tokens={tokens // 2} (now {tokens})"

@@ -39,7 +39,7 @@ class Preflight:
 
 
 def preflight(recipe: Stage) -> Preflight:
-    """Look at everything, and report all that is wrong at once."""
+    """All checks of a recipe, with all errors in one report."""
     device = guess_device(recipe.run.device)
     shape, unreadable = find_shape(recipe.model, recipe.max_length)
     memory = recipe.estimate_memory(shape, device) if shape is not None else None
@@ -108,8 +108,8 @@ def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator
         return
     if shape.experts is not None and (beside := beside_experts(lora.targets)):
         yield (
-            f"lora.targets {', '.join(beside)} are experts' here, which have no low-rank pairs; "
-            'set lora.targets = ["attention"]'
+            f"lora.targets {', '.join(beside)} belong to experts here, which have no LoRA adapters; set "
+            'lora.targets = ["attention"]'
         )
     name, side = narrowest(shape, lora.targets)
     if lora.rank > side:
@@ -126,7 +126,7 @@ def context_refusals(cluster: Cluster, shape: ModelShape | None) -> Iterator[str
 
 
 def disk_refusals(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
-    """What cannot be written, however few checkpoints are kept."""
+    """Too little disk space for a single checkpoint."""
     if (cannot_begin := check_new_run(recipe)) is not None:
         yield cannot_begin
     if checkpoint is not None and checkpoint.whole > disk_free:
@@ -168,7 +168,7 @@ def smaller(recipe: Stage, memory: Memory, device: Device, there: int) -> str:
     if device == "cpu" or recipe.lora is not None:
         return "use a smaller model"
     eight = "" if recipe.optimizer.states == "8bit" else 'set optimizer.states = "8bit", or '
-    return f"{eight}train low-rank pairs with [lora]"
+    return f"{eight}train LoRA adapters with [lora]"
 
 
 def setting_warnings(recipe: Stage) -> Iterator[str]:
@@ -181,8 +181,8 @@ def setting_warnings(recipe: Stage) -> Iterator[str]:
         )
     if recipe.lora is not None and recipe.optimizer.lr < SLOWEST_PAIRS:
         yield (
-            f"optimizer.lr {recipe.optimizer.lr:g} is a rate for whole matrices; low-rank pairs take about ten "
-            f"times as much: try {10 * recipe.optimizer.lr:g}"
+            f"optimizer.lr {recipe.optimizer.lr:g} is a rate for full fine-tuning; LoRA adapters take "
+            f"about ten times as much: try {10 * recipe.optimizer.lr:g}"
         )
     if recipe.run.device == "cuda" and guess_device("auto") == "cpu":
         yield "run.device is cuda, but no NVIDIA card is visible here"

@@ -1,4 +1,4 @@
-"""Where a run will write, looked at before it starts: nothing is created here."""
+"""Checks of a run's folder before it starts; nothing is created here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_KEYS = 4  # that a message names
 
 
 def check_new_run(recipe: Stage) -> str | None:
-    """Why a new run cannot begin there, with the mend; None if it can.
+    """Why a new run cannot start there, with what to do; None if it can.
 
     A run that failed before its first step has nothing to lose: its folder may be used again.
     """
@@ -42,7 +42,7 @@ def how_to_go_on(recipe: Stage) -> str:
 
 
 def check_folder(recipe: Stage) -> str | None:
-    """Why this recipe can neither begin nor go on there, with the mend; None if it can."""
+    """Why this recipe can neither start nor resume there, with what to do; None if it can."""
     folder = recipe.run.folder
     if (refusal := check_place(folder)) is not None:
         return refusal
@@ -62,7 +62,7 @@ def check_folder(recipe: Stage) -> str | None:
 
 
 def check_place(folder: Path) -> str | None:
-    """Why nothing can be written there, with the mend."""
+    """Why nothing can be written there, with what to do."""
     there = nearest_existing(folder)
     if not there.is_dir():
         return (

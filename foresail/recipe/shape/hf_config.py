@@ -119,7 +119,9 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
     hidden = required("hidden_size", config.hidden_size)
     head_dim = config.head_dim or (DEFAULT_QWEN3_HEAD_DIM if family == "qwen3" else hidden // heads)
     if head_dim == 0:
-        raise ValueError(f"hidden_size {hidden} is less than num_attention_heads {heads}; one is mistaken")
+        raise ValueError(
+            f"hidden_size {hidden} is less than num_attention_heads {heads}; one of them is wrong"
+        )
     kv_heads = config.num_key_value_heads or heads
     if heads % kv_heads:
         raise ValueError(f"num_attention_heads {heads} is not a multiple of num_key_value_heads {kv_heads}")
@@ -154,7 +156,7 @@ def is_scoring(config: ModelConfig) -> bool:
         return False
     labels = len(config.id2label) if config.id2label is not None else config.num_labels or 2
     if labels != 1:
-        raise ValueError(f"a classifier with {labels} labels is no reward model, which has one")
+        raise ValueError(f"a classifier with {labels} labels is not a reward model, which has one label")
     return True
 
 

@@ -37,13 +37,17 @@ def read_rotary(config: ModelConfig) -> Rotary:
     theta = rope.rope_theta or config.rope_theta or 10_000.0
     turned = rope.partial_rotary_factor or config.partial_rotary_factor or 1.0
     if turned != 1.0:
-        raise ValueError(f"partial_rotary_factor {turned} is not supported; choose a model that turns all")
+        raise ValueError(
+            f"partial_rotary_factor {turned} is not supported; choose a model that rotates all dimensions"
+        )
     positions = required("max_position_embeddings", config.max_position_embeddings)
     scaling = read_scaling(config, rope, positions)
     if scaling is None:
         return Rotary(theta, None, positions)
     if (stretched := scaling.stretch(positions)) > LONGEST:
-        raise ValueError(f"factor {scaling.factor:g} makes a context of {stretched:,} tokens; it is mistaken")
+        raise ValueError(
+            f"factor {scaling.factor:g} makes a context of {stretched:,} tokens; it must be wrong"
+        )
     return Rotary(theta, scaling, positions if scaling.type == "dynamic" else stretched)
 
 

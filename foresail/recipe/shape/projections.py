@@ -21,7 +21,7 @@ def check_targets(names: tuple[str, ...]) -> tuple[str, ...]:
     """("q", "vv") -> ValueError: unknown target "vv"; did you mean v?"""
     known = (*GROUPS, *PROJECTIONS)
     if not names:
-        raise ValueError(f"no target, so nothing would learn; name some of {', '.join(known)}")
+        raise ValueError(f"no target, so nothing would be trained; name some of {', '.join(known)}")
     for name in names:
         if name not in known:
             near = get_close_matches(name.removesuffix("_proj"), known, n=1)

@@ -1,4 +1,4 @@
-"""A critic in a recipe: what it must be, what may be wrong with its model, and what it holds in memory."""
+"""The critic in a recipe: checks of its table and its model, and the memory it takes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def critic_mistakes(critic: parts.Critic | None, advantage: str, steps: int) -> 
 
 
 def second_model_refusals(key: str, path: str | None, max_length: int) -> Iterator[str]:
-    """Of a model besides the policy's, a critic's or a reference; `key` is where the recipe names it."""
+    """Checks of a second model, such as a critic or a reference; `key` is where the recipe names it."""
     if path is None:
         return
     try:
@@ -56,12 +56,13 @@ def second_model_refusals(key: str, path: str | None, max_length: int) -> Iterat
 def critic_warnings(critic: parts.Critic, *, dynamic_sampling: bool) -> Iterator[str]:
     if critic.kind == "head" and critic.optimizer.lr < SLOWEST_HEAD:
         yield (
-            f"critic.optimizer.lr {critic.optimizer.lr:g} suits a model; one layer hardly moves at it; try 1e-3"
+            f"critic.optimizer.lr {critic.optimizer.lr:g} is a rate for a whole model, and one layer "
+            "hardly changes at it; try 1e-3"
         )
     if dynamic_sampling:
         yield (
-            "with a critic every group teaches, and dynamic sampling hides from it the problems that are always or "
-            "never solved; set dynamic_sampling.enabled = false"
+            "with a critic every group has a learning signal, and dynamic sampling leaves out problems "
+            "that are always or never solved; set dynamic_sampling.enabled = false"
         )
 
 

@@ -32,12 +32,14 @@ class Distill(RolloutStage):
         yield from teacher_mistakes(self.teacher)
         if self.dynamic_sampling.enabled:
             yield (
-                "every group teaches by its teacher, whatever its rewards; set dynamic_sampling.enabled = false"
+                "with a teacher every group has a learning signal, whatever its rewards; set "
+                "dynamic_sampling.enabled = false"
             )
         if self.teacher.divergence == "sampled" and self.sampling.truncates:
             yield (
-                "with top_p, top_k or min_p the engine samples from a cut distribution, which "
-                'teacher.divergence = "sampled" takes for the student\'s; remove them, or set another divergence'
+                "with top_p, top_k or min_p the engine samples from a truncated distribution, which "
+                'teacher.divergence = "sampled" takes for the student\'s; remove them, or set another '
+                "divergence"
             )
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:

@@ -33,6 +33,6 @@ class Kto(PreferenceStage):
         yield from super().mistakes()
         if self.loss.estimates_kl and self.batch_size < 2:
             yield (
-                "how far the policy is from the reference is told by answers to other prompts of the batch; set "
+                "the KL to the reference is estimated from answers to other prompts of the batch; set "
                 "batch_size = 2 or more"
             )

@@ -1,4 +1,4 @@
-"""A reward model in a recipe of RL: what may be wrong with it, and what it holds in memory."""
+"""The reward model in a recipe of RL: checks, and the memory it takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reward_model_refusals(settings: LearnedReward, max_length: int) -> Iterator[
     with suppress(OSError, ValueError):
         if not read_shape(settings.path, context=max_length).scores:
             yield (
-                f"{key}: {settings.path} is a language model, which gives words and no score; train a reward model "
+                f"{key}: {settings.path} is a language model, which gives no score; train a reward model "
                 "from it: foresail reward-model"
             )
 

@@ -34,7 +34,7 @@ class OnlineDpo(RolloutStage):
 
     @property
     def holds_reference(self) -> bool:
-        """Whether another model stays in memory beside the one that learns."""
+        """Whether a reference model stays in memory beside the trained one."""
         return self.loss.needs_reference and (self.lora is None or self.reference.path is not None)
 
     def plain_mistakes(self) -> Iterator[str]:
@@ -59,7 +59,7 @@ class OnlineDpo(RolloutStage):
     def reference_mistakes(self) -> Iterator[str]:
         settings, needs = self.reference, self.loss.needs_reference
         if not needs and (settings.path is not None or settings.renew_every):
-            yield f'loss.kind = "{self.loss.kind}" compares with no reference; remove [reference]'
+            yield f'loss.kind = "{self.loss.kind}" has no reference; remove [reference]'
         if self.lora is None:
             return
         if settings.renew_every:
@@ -70,7 +70,7 @@ class OnlineDpo(RolloutStage):
         if self.cluster.ranks > 1 and settings.path is None and needs:
             where = self.model.path or "a checkpoint of the starting model"
             yield (
-                "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+                "on several ranks the model without its LoRA adapters cannot be the reference; set "
                 f'reference.path = "{where}", or cluster.ranks = 1'
             )
 

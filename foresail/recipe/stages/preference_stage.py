@@ -62,7 +62,7 @@ class PreferenceStage(Stage):
 
     @property
     def holds_reference(self) -> bool:
-        """Whether another model stays in memory beside the one that learns."""
+        """Whether a reference model stays in memory beside the trained one."""
         own = self.lora is None or self.reference.path is not None
         return self.loss.needs_reference and not self.reference.kept and own
 
@@ -80,12 +80,12 @@ class PreferenceStage(Stage):
 
     def reference_mistakes(self) -> Iterator[str]:
         if self.reference.path is not None and not self.loss.needs_reference:
-            yield f'loss.kind = "{self.loss.kind}" compares with no reference; remove reference.path'
+            yield f'loss.kind = "{self.loss.kind}" has no reference; remove reference.path'
         below_pairs = self.lora is not None and self.reference.path is None and not self.reference.kept
         if self.cluster.ranks > 1 and below_pairs and self.loss.needs_reference:
             yield (
-                "on several ranks the model below low-rank pairs cannot be computed beside them; set "
-                "reference.kept = true, or reference.path, or cluster.ranks = 1"
+                "on several ranks the model without its LoRA adapters cannot be the reference in memory; "
+                "set reference.kept = true, or reference.path, or cluster.ranks = 1"
             )
 
     def sources(self) -> dict[str, str]:

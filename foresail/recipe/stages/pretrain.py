@@ -93,13 +93,13 @@ class Pretrain(Stage):
 
     def mistakes(self) -> Iterator[str]:
         if not self.stages:
-            yield "there is nothing to do; add a table [[stages]] with data, tokens and batch_tokens"
+            yield "there are no stages; add a table [[stages]] with data, tokens and batch_tokens"
             return
         for place, stage in named("stages", self.stages):
             yield from (f"{place}: {mistake}" for mistake in self.stage_mistakes(stage))
         for number, (place, stage) in enumerate(named("stages", self.stages)):
             if stage.long_share is None and stage.long_from is not None:
-                yield f"{place}: long_from says which documents long_share counts; set long_share as well"
+                yield f"{place}: long_from is for long_share; set long_share as well"
             if stage.long_share is not None and self.long_from(number) is None:
                 yield f"{place}: no stage before says from which length documents are long; set long_from"
         yield from super().mistakes()
@@ -109,7 +109,7 @@ class Pretrain(Stage):
             yield "eval_every measures the loss on held-out corpora, and there are none; add [[held_out]]"
         if self.long_context is not None and self.cluster.ranks > 1:
             yield (
-                "long_context is asked of a model that one rank holds; remove it, and run `foresail "
+                "long_context is measured on a single rank only; remove it, and run `foresail "
                 "long-context` on the checkpoints"
             )
         yield from self.optimizer_mistakes()
@@ -151,7 +151,7 @@ class Pretrain(Stage):
     def optimizer_mistakes(self) -> Iterator[str]:
         for key, instead in (("warmup", "warmup_tokens"), ("schedule", "decay"), ("final_share", "final_lr")):
             if getattr(self.optimizer, key) != parts.Optimizer.model_fields[key].default:
-                yield f"optimizer.{key} counts updates; here stages.{instead} says it, in tokens"
+                yield f"optimizer.{key} counts updates; pretraining has stages.{instead}, in tokens"
 
     def count_batches(self) -> Batches:
         every = [
@@ -218,9 +218,9 @@ class Pretrain(Stage):
             }
             if (there := sum(left[label] for label in weights)) < stage.tokens:
                 yield (
-                    f"{place} asks for {stage.tokens:,} tokens, and its corpora have about {there:,.0f} left in "
-                    "their epochs: the whole run ends there, without the stages behind; raise epochs, or lower "
-                    "its tokens"
+                    f"{place} asks for {stage.tokens:,} tokens, and its corpora have about {there:,.0f} "
+                    "left in their epochs: the whole run ends there, without the later stages; raise "
+                    "epochs, or lower its tokens"
                 )
                 return
             total = sum(weights.values())

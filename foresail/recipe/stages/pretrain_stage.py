@@ -69,7 +69,7 @@ HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
 class PretrainStage(Part):
-    """So many tokens of a mixture, at one length; its rate begins where the stage before left it."""
+    """A number of tokens of a mixture, at one length. The learning rate starts where the last stage ended."""
 
     name: str = Field("", description="name in the log; default: its number")
     data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")
@@ -123,7 +123,7 @@ class PretrainStage(Part):
             yield f"batch_tokens {self.batch_tokens} holds no row of {self.length}; set {self.length} or more"
         if self.batch_start_tokens is not None:
             if not self.batch_warmup_tokens:
-                yield "batch_start_tokens is where the batch grows from; set batch_warmup_tokens as well"
+                yield "batch_start_tokens is for a growing batch; set batch_warmup_tokens as well"
             if self.batch_start_tokens > self.batch_tokens:
                 yield (
                     f"batch_start_tokens {self.batch_start_tokens} exceeds batch_tokens {self.batch_tokens}; the "
@@ -137,7 +137,10 @@ class PretrainStage(Part):
             )
         if self.decay == "constant":
             if self.decay_tokens is not None or self.final_lr:
-                yield 'decay_tokens and final_lr are of a rate that falls; set decay = "cosine", say'
+                yield (
+                    'decay_tokens and final_lr are for a learning rate that decays; set decay = "cosine", '
+                    "for example"
+                )
         elif self.final_lr > lr:
             yield f"final_lr {self.final_lr:g} is above its lr {lr:g}; set it lower, or lr higher"
         if self.warmup_tokens + (self.decay_tokens or 0) > self.tokens:

@@ -65,7 +65,7 @@ class RewardModel(Stage):
             yield "data names no preference pairs; set data to a file, or add a table [[data]]"
         yield from pair_mistakes(self.max_length, self.packed_tokens, self.cluster.context)
         if self.cluster.context > 1:
-            yield "a reward model wants whole answers on every rank; set cluster.context = 1"
+            yield "a reward model needs whole answers on every rank; set cluster.context = 1"
         yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")
         yield from training_mistakes(self.cluster, "reward-model")
         yield from name_mistakes("data", self.data)

@@ -1,4 +1,4 @@
-"""What is wrong with, or odd about, the tables of an RL recipe taken together."""
+"""Checks across the tables of an RL recipe."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: boo
         return
     if carry:
         yield (
-            "how far the samples are that dynamic_sampling.carry goes on with depends on the machine's speed, and "
-            "run.deterministic is set; set dynamic_sampling.carry = false"
+            "with dynamic_sampling.carry results depend on the machine's speed, and run.deterministic is "
+            "set; set dynamic_sampling.carry = false"
         )
     if sampling.truncates and run.device != "cpu":
         yield (
-            "top_p, top_k and min_p add up probabilities, which PyTorch does in any order on a GPU, and "
-            'run.deterministic is set; remove them, or set run.device = "cpu"'
+            "top_p, top_k and min_p sum probabilities, which PyTorch does in no fixed order on a GPU, "
+            'and run.deterministic is set; remove them, or set run.device = "cpu"'
         )
 
 
 def grader_host_mistakes(
     cluster: Cluster, reward: Reward, graders: Sequence[Function | None]
 ) -> Iterator[str]:
-    """Hosts that would have nothing to grade; sources may have `graders` of their own."""
+    """Grader hosts without work; sources may have `graders` of their own."""
     quick = reward.is_quick and all(grader in (None, *QUICK) for grader in graders)
     if cluster.grader_hosts and quick and not reward.workers:
         yield (
-            "this process grades what takes it microseconds, so cluster.grader_hosts have nothing to do; remove "
-            "it, or set reward.workers to the processes that each of them has"
+            "these graders are fast and run in the trainer's process, so cluster.grader_hosts have "
+            "nothing to do; remove it, or set reward.workers to the processes that each of them has"
         )
 
 
@@ -65,7 +65,7 @@ def group_mistakes(samples_per_prompt: int, advantage: str, *, dynamic_sampling:
 
 
 def split_mistakes(prompts: int, updates: int, passes: int) -> Iterator[str]:
-    """Of a step's prompts over its updates, which go through all of them so many times."""
+    """Whether a step's prompts can be split evenly over its updates, with that many passes."""
     if updates % passes:
         near = nearest_multiples(updates, passes)
         yield (
@@ -89,7 +89,7 @@ def nearest_multiples(number: int, divisor: int) -> str:
 
 def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]:
     if sampling.temperature == 0:
-        yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
+        yield "sampling.temperature 0 gives identical samples, so nothing is learned; try 1.0"
     if reward.overlong_buffer >= sampling.max_new_tokens:
         yield (
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
@@ -99,7 +99,7 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]
 
 
 def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Iterator[str]:
-    """Of a stage that learns from rewards; sources may have `graders` of their own."""
+    """Whether every response gets a reward; sources may have `graders` of their own."""
     if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
         yield 'reward: grader "none" leaves no reward; add [[reward.terms]], or name a grader'
 
@@ -114,7 +114,7 @@ def budget_mistakes(sampling: parts.Sampling) -> Iterator[str]:
 
 
 def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[str]:
-    """Of sources whose turns an environment continues, in the mode that the template has."""
+    """Whether sources with an environment set thinking, which only applies to the first turn."""
     for key, sources in tables.items():
         for place, source in named(key, sources):
             if source.thinking is not None:
@@ -132,7 +132,7 @@ def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:
             yield (
-                f"dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "
+                f"dynamic_sampling.{key} needs the pass rates of problems, and reward.grader is "
                 f'"{reward.grader}"; remove it, or name a grader'
             )
 

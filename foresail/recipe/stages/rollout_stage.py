@@ -52,7 +52,7 @@ from foresail.recipe.tables.values import Mix
 
 
 class RolloutStage(Stage):
-    """A stage whose steps are a rollout and updates on what it gave."""
+    """A stage whose step is a rollout followed by updates on its samples."""
 
     # In the order in which recipe.toml shows them; a key that a stage declares again keeps its place.
     stage: str
@@ -169,7 +169,7 @@ class RolloutStage(Stage):
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
-        """With a curriculum, of its stages' lengths, and of the recipe as it holds in each of them."""
+        """With a curriculum: checks of its stages' lengths, and of the recipe in each stage."""
         if not self.curriculum:
             yield from self.plain_mistakes()
             return
@@ -178,8 +178,8 @@ class RolloutStage(Stage):
         yield from length_mistakes("curriculum", self.curriculum, self.steps)
         if self.dynamic_sampling.carry:
             yield (
-                "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "
-                "curriculum may draw otherwise; set it to false"
+                "dynamic_sampling.carry continues samples of the step before, which another stage of the "
+                "curriculum may sample differently; set it to false"
             )
         for number, phase in enumerate(self.phases, start=1):
             yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in own)
@@ -189,7 +189,7 @@ class RolloutStage(Stage):
         return super().keeps_best and (self.checkpoints.best != parts.HELD_OUT_MEAN or self.eval_every > 0)
 
     def plain_mistakes(self) -> Iterator[str]:
-        """Of a recipe without a curriculum."""
+        """Checks of a recipe without a curriculum."""
         dynamic_sampling = self.dynamic_sampling
         yield from self.learner_mistakes()
         if not self.eval_every and "val-core" in (self.checkpoints.best or ""):
@@ -221,8 +221,8 @@ class RolloutStage(Stage):
         rewarded = self.environment is not None and self.environment.may_give_rewards
         if not rewarded and (ENVIRONMENT in graders or self.reward.asks_environment):
             yield (
-                'the grader "environment" adds up what an environment gives for the turns; set environment.name to '
-                "one that gives rewards, or name another grader"
+                'the grader "environment" adds up the environment\'s rewards for the turns; set '
+                "environment.name to one that gives rewards, or name another grader"
             )
         yield from ungraded_mistakes(self.reward, dynamic_sampling)
         if self.eval_every and not self.eval:
@@ -314,7 +314,7 @@ class RolloutStage(Stage):
         yield from engine_refusals(self.engine, self.rollout, self.cluster, device)
         shares = num_shares(self.cluster, self.rollout, device)
         yield from cache_refusals(self.engine_settings, shares, self.max_length)
-        # Noise is keyed by problem: the same one twice in a step would be answered twice in the same words.
+        # Noise is keyed by problem: a problem drawn twice in a step would get the same responses twice.
         largest = max(phase.prompts_per_step for phase in self.phases)
         if num_records and num_records < largest:
             where = " and ".join(source.source for source in self.data)
@@ -340,7 +340,10 @@ class RolloutStage(Stage):
     def warnings(self) -> Iterator[str]:
         yield from super().warnings()
         if self.eval and not self.eval_every:
-            yield "there is an [eval] table, but eval_every is 0: never; set eval_every, to 10 say, or remove it"
+            yield (
+                "there is an [eval] table, but eval_every is 0: never; set eval_every = 10, for example, or "
+                "remove [eval]"
+            )
         drawn = self.count_batches().run.prompts or 0
         yield from supply_warnings(self.data, drawn, "prompts")
 

@@ -86,7 +86,7 @@ class Sft(Stage):
         return tuple(staged) or (self,)
 
     def resampled(self, number: int) -> tuple[Resample, int] | None:
-        """What a stage takes of an earlier one, and that one's number; both count from 0."""
+        """The resampling of a stage, and the number of the earlier stage; both count from 0."""
         resample = self.stages[number].resample if self.stages else None
         return (
             None
@@ -165,14 +165,17 @@ class Sft(Stage):
             amount = (source.limit, source.held_out)
             if (first := amounts.setdefault(source.source, amount)) != amount and max(first[1], amount[1]):
                 yield (
-                    f"{source.source} has another limit or held_out in one place than in another, so that some "
-                    "would learn what others keep away; set them alike"
+                    f"{source.source} has another limit or held_out in one place than in another, so that "
+                    "one would train on what another holds out; set the same in all"
                 )
         yield from name_mistakes("held_out", self.held_out)
         measured = {source.label for phase in self.phases for source in phase.data if source.held_out}
         for log in self.held_out:
             if log.label in measured:
-                yield f'held_out is called "{log.label}", and so is what data keeps away; give it another name'
+                yield (
+                    f'held_out has the name "{log.label}", and so has a held-out part of data; give it '
+                    "another name"
+                )
         if self.eval_every and not self.measures:
             yield "eval_every measures the loss on held-out conversations; set data.held_out, or add [[held_out]]"
 

@@ -15,7 +15,7 @@ RATES = ("lr", "warmup", "schedule", "final_share")  # keys of the optimizer tha
 
 
 class Resample(Part):
-    """The best conversations of an earlier stage once more, as many of each of its sources."""
+    """The best conversations of an earlier stage again, the same share of each of its sources."""
 
     stage: int | None = Field(None, gt=0, description="number of the earlier stage; default: the one before")
     keep: float = Field(0.2, gt=0, le=1, description="share of each source's conversations that is kept")

@@ -69,7 +69,7 @@ class Stage(CheckedPart):
 
     @property
     def packed_tokens(self) -> int:
-        """Of a full micro-batch: every rank of a context group computes micro_batch_tokens of them."""
+        """Tokens of a full micro-batch: every rank of a context group computes micro_batch_tokens of them."""
         return self.micro_batch_tokens * self.cluster.context
 
     @property
@@ -97,7 +97,7 @@ class Stage(CheckedPart):
         return parts.Rollout()
 
     def place(self) -> Placement:
-        """Who is where on its Ray cluster."""
+        """The placement of its processes on a Ray cluster."""
         return place(self.cluster, self.engines, guess_device(self.run.device))
 
     @property
@@ -116,7 +116,7 @@ class Stage(CheckedPart):
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
 
     def learner_mistakes(self) -> Iterator[str]:
-        """Of the model, and of what trains and keeps it."""
+        """Checks of the model, its training and its checkpoints."""
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         yield from router_mistakes(self.router, self.lora)
@@ -126,7 +126,7 @@ class Stage(CheckedPart):
         )
 
     def larger_batches(self) -> str:
-        """What to do where the longest sample does not "fit a micro-batch of …"."""
+        """End of the message that the longest sample does not "fit a micro-batch of …", with what to do."""
         context, tokens = self.cluster.context, -(-self.max_length // self.cluster.context)
         who = "" if context == 1 else f" on {context} ranks"
         more = "" if self.cluster.ranks == context else ", or raise cluster.context: more ranks share it then"
@@ -205,7 +205,7 @@ class Stage(CheckedPart):
         """Memory besides the model, its gradients and its optimiser."""
         return ExtraMemory()
 
-    # For the preflight: what is looked at, and what is said of it.
+    # For the preflight: checks, and lines of the report.
 
     def sources(self) -> Mapping[str, str]:
         """Data by key, files or generators; what the run draws from comes first."""
@@ -216,21 +216,21 @@ class Stage(CheckedPart):
         return next(map(count_records, self.sources().values()), None)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
-        """Why it cannot run here, besides what is checked for every stage."""
+        """Reasons why this stage cannot run here."""
         yield from placement_refusals(self.cluster, self.engines, guess_device(self.run.device))
 
     def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
-        """What cannot be done with a model of this shape."""
+        """Reasons why this stage cannot run with a model of this shape."""
         yield from router_refusals(self.router, shape)
         yield from mtp_refusals(self.mtp_settings, shape)
         if shape.scores and not self.scores:
             yield (
-                f"model.path {self.model.path} is a reward model: it gives scores and no words; name a language "
-                f"model, or train it further with foresail reward-model"
+                f"model.path {self.model.path} is a reward model, which cannot generate text; name a "
+                "language model, or train it further with foresail reward-model"
             )
 
     def context_refusal(self, context: int) -> str:
-        """What to say where samples are longer than the model's context."""
+        """The message for samples longer than the model's context."""
         return (
             f"max_length {self.max_length} exceeds the model's context of {context} tokens; "
             f"set max_length = {context} or less"
@@ -240,19 +240,22 @@ class Stage(CheckedPart):
         """Settings that run, but are probably mistakes."""
         settings = self.checkpoints
         if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
-            yield f'checkpoints.best = "{settings.best}" keeps the highest; set checkpoints.best_is = "min"'
+            yield (
+                f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = '
+                '"min"'
+            )
 
     def batch_notes(self) -> Iterator[str]:
         """Lines below the table of batches."""
         yield from ()
 
     def placement_lines(self) -> Iterator[str]:
-        """Who runs where, where that is not one process here."""
+        """The placement of processes, if there is more than this one."""
         if self.cluster.kind == "ray":
             yield from lines_for(self.cluster, self.engines, guess_device(self.run.device))
 
     def memory_notes(self) -> Mapping[str, str]:
-        """By part of the memory, what stands beside its size."""
+        """Notes beside the sizes in the table of memory, by part."""
         return {}
 
     def files(self) -> Mapping[str, str]:
@@ -265,7 +268,7 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
         yield "set one of model.path (a checkpoint) and [model.shape] (fresh weights)"
     if model.shape is not None:
         if model.tokenizer is None:
-            yield "fresh weights bring no tokenizer; set model.tokenizer to its directory"
+            yield "fresh weights come without a tokenizer; set model.tokenizer to its directory"
         try:
             check_family(model.shape)
         except ValueError as error:
@@ -280,4 +283,4 @@ def optimizer_mistakes(
     if optimizer.name == "muon" and optimizer.states == "8bit":
         yield f'{place}.states = "8bit" is AdamW\'s; Muon keeps one float32 momentum: leave it out'
     if optimizer.name == "muon" and lora is not None:
-        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains pairs; leave one of them out'
+        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains adapters; remove one of them'

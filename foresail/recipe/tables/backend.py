@@ -1,4 +1,4 @@
-"""What the backends of `rollout.backend` need and cannot do, told before a model loads."""
+"""What each `rollout.backend` needs and cannot do: checks before a model is loaded."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 from foresail.recipe.tables import parts
 
-LEAST_VLLM_TEMPERATURE = 0.01  # vLLM raises lower ones to this, all but 0
+LEAST_VLLM_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this, except 0
 
 
 def backend_mistakes(
     rollout: parts.Rollout, run: parts.Run, engine: parts.Engine, sampling: parts.Sampling
 ) -> Iterator[str]:
-    """Settings of one backend that the other cannot follow, by name."""
+    """Settings of one backend that the other does not support."""
     if rollout.backend == "native":
         if rollout.speculation != "none":
             yield (
@@ -23,8 +23,8 @@ def backend_mistakes(
         return
     if run.deterministic:
         yield (
-            'rollout.backend = "vllm" draws its own noise, so that no run can be repeated; set run.deterministic = '
-            'false, or rollout.backend = "native"'
+            'rollout.backend = "vllm" has random numbers of its own, so runs are not reproducible; set '
+            'run.deterministic = false, or rollout.backend = "native"'
         )
     if rollout.drafts == "on":
         yield (
@@ -32,18 +32,21 @@ def backend_mistakes(
             'rollout.speculation to "ngram" or "suffix"'
         )
     if engine.batch_invariant:
-        yield 'engine.batch_invariant is the native engine\'s; set it to false with rollout.backend = "vllm"'
+        yield 'engine.batch_invariant is for the native engine; set it to false with rollout.backend = "vllm"'
     if engine.replay_routing:
         yield (
             "engine.replay_routing needs the native engine, which records each token's experts; set it to false "
             'with rollout.backend = "vllm"'
         )
     if engine.kv_dtype == "fp8":
-        yield 'engine.kv_dtype = "fp8" is the native engine\'s; set it to "model" with rollout.backend = "vllm"'
+        yield (
+            'engine.kv_dtype = "fp8" is for the native engine; set it to "model" with rollout.backend = '
+            '"vllm"'
+        )
     if sampling.thinking_budget is not None:
         yield (
-            "sampling.thinking_budget puts tokens into responses, which the native engine does; remove it, or set "
-            'rollout.backend = "native"'
+            "sampling.thinking_budget inserts tokens into responses, which only the native engine can "
+            'do; remove it, or set rollout.backend = "native"'
         )
     if 0 < sampling.temperature < LEAST_VLLM_TEMPERATURE:
         yield (
@@ -58,7 +61,7 @@ def backend_mistakes(
 
 
 def reshapes(sampling: parts.Sampling) -> bool:
-    """Whether a token's log-probability under the sampling distribution is another than the model's own.
+    """Whether a token's log-probability under the sampling distribution differs from the model's own.
 
     A greedy one reports the model's own: reshapes(Sampling(temperature=0, top_p=0.9)) -> False.
     """

@@ -1,4 +1,4 @@
-"""Where a run's processes are: the recipe's [cluster], and what torchrun says of this one."""
+"""Where a run's processes are: the recipe's [cluster], and the environment variables of torchrun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 class Cluster(Part):
-    """Where the processes of a run are; `local` is this machine, without Ray."""
+    """Where the processes of a run are: on this machine, or on a Ray cluster."""
 
     ranks: int = Field(1, gt=0, description="processes that train the model together")
     context: int = Field(
@@ -59,8 +59,8 @@ class Cluster(Part):
 def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
     if cluster.kind == "ray" and cluster.ranks == 1 and not (rollout.workers or cluster.grader_hosts):
         yield (
-            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the first, and '
-            "there are none; set rollout.workers = 2, say"
+            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the '
+            "first, and there are none; set rollout.workers = 2, for example"
         )
     if on_ray(cluster, rollout) and cluster.placement == "colocated" and rollout.backend == "vllm":
         yield (
@@ -76,43 +76,43 @@ def on_ray(cluster: Cluster, rollout: Rollout) -> bool:
 
 
 def have_copies(cluster: Cluster, rollout: Rollout) -> bool:
-    """Whether engines have weights of their own, to which the trainer's are sent."""
+    """Whether engines have their own copy of the weights, which the trainer updates."""
     return rollout.backend == "vllm" or (on_ray(cluster, rollout) and cluster.placement == "separate")
 
 
 def transport_of(cluster: Cluster, *, on_cards: bool) -> Literal["objects", "broadcast"]:
-    """The faster one: between GPUs without the detour through host memory, else Ray's, as measured on CPUs."""
+    """auto: broadcast between GPUs, without host memory; else Ray's object store, the faster one on CPUs."""
     if cluster.transport == "auto":
         return "broadcast" if on_cards else "objects"
     return cluster.transport
 
 
 def local_mistakes(cluster: Cluster) -> Iterator[str]:
-    """Keys of Ray without it."""
+    """Keys for Ray in a recipe without Ray."""
     if cluster.kind == "ray":
         return
     if cluster.address is not None:
-        yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
+        yield 'cluster.address is for a Ray cluster; set cluster.kind = "ray", or remove it'
     if cluster.placement == "separate":
         yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
     if cluster.grader_hosts:
-        yield 'cluster.grader_hosts are Ray\'s; set cluster.kind = "ray", or remove it'
+        yield 'cluster.grader_hosts is for Ray; set cluster.kind = "ray", or remove it'
 
 
 def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
-    """Of a stage that rolls nothing out, and grades nothing."""
+    """For a stage without rollouts and graders."""
     if cluster.kind == "ray" and cluster.ranks == 1:
         yield (
             f'cluster.kind = "ray" places ranks beyond the first, and this {stage} has none; set '
-            "cluster.ranks = 2, say"
+            "cluster.ranks = 2, for example"
         )
     if cluster.grader_hosts:
-        yield f"cluster.grader_hosts grade, and {stage} has nothing to grade; remove it"
+        yield f"cluster.grader_hosts is for stages that grade, and {stage} does not; remove it"
     yield from local_mistakes(cluster)
 
 
 def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:
-    """`samples` of one update are dealt to the ranks, or to groups of them."""
+    """The `samples` of an update are split over the ranks, or over groups of them."""
     if cluster.ranks > 1:  # else torchrun may say how many there are
         yield from group_mistakes(cluster)
     if cluster.ranks // cluster.context > samples:
@@ -124,7 +124,7 @@ def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:
 
 
 def group_mistakes(cluster: Cluster) -> Iterator[str]:
-    """Of the ranks that the recipe or torchrun starts."""
+    """Checks the number of ranks that the recipe or torchrun starts."""
     place = torchrun_place()
     ranks = cluster.ranks if place is None else place.size
     if ranks % cluster.context:
@@ -136,7 +136,7 @@ def group_mistakes(cluster: Cluster) -> Iterator[str]:
 
 
 def head_mistakes(context: int, heads: int, kv_heads: int) -> Iterator[str]:
-    """Ranks of a context group have as many heads each, and queries the key head that they look at."""
+    """Each rank of a context group has the same number of heads, and the key heads of its queries."""
     if heads % context or (kv_heads % context and context % kv_heads):
         fitting = [
             size
@@ -156,7 +156,7 @@ class TorchrunPlace(NamedTuple):
 
 
 def torchrun_place() -> TorchrunPlace | None:
-    """Where torchrun has put this process; None if somebody else has started it."""
+    """The place that torchrun gave this process; None if torchrun did not start it."""
     if not all(name in os.environ for name in TORCHRUN):
         return None
     return TorchrunPlace(*(int(os.environ[name]) for name in TORCHRUN[:3]))

@@ -1,4 +1,4 @@
-"""A corpus of token shards as its manifest tells it: `foresail data tokenize` makes one. No numpy, no torch here.
+"""The manifest of a corpus of token shards, which `foresail data tokenize` writes. Needs neither numpy nor torch.
 
 corpus/manifest.json        what there is, from which tokenizer, with sizes and checksums
 corpus/shard-00000.tokens   ids of all its documents, one after the other: uint16 or uint32, little-endian
@@ -22,12 +22,12 @@ MANIFEST = "manifest.json"
 AGAIN = "remove the folder and make the corpus again"  # over a manifest the same command makes nothing
 ID_BYTES = {"uint16": 2, "uint32": 4}
 END_BYTES = 8
-# What a tokenizer's ids depend on. The rest of its file adds special tokens, cuts or pads, which is not done here.
+# The parts of tokenizer.json that ids depend on. The others add special tokens, truncate or pad.
 DECIDING = ("normalizer", "pre_tokenizer", "model", "added_tokens")
 
 
 class CorpusError(ValueError):
-    """A corpus is not there, not whole, or another one than is needed; the message says what to do."""
+    """A corpus is missing, damaged, or not the one that is needed; the message says what to do."""
 
 
 class ManifestRecord(BaseModel):
@@ -70,8 +70,8 @@ def read_manifest(folder: str | Path) -> Manifest:
         )
     if not file.is_file():
         raise CorpusError(
-            f"{folder} has no {MANIFEST}: it is no corpus, or its making was stopped; the same "
-            "`foresail data tokenize` goes on with it"
+            f"{folder} has no {MANIFEST}: it is not a corpus, or an unfinished one; the same `foresail "
+            "data tokenize` continues it"
         )
     try:
         manifest = Manifest.model_validate_json(file.read_bytes())
@@ -124,7 +124,7 @@ def tokenizer_fingerprint(directory: str | Path) -> str:
 
 @lru_cache(maxsize=4)
 def fingerprint(definition: str) -> str:
-    """The same for two texts of `tokenizer.json` that give the same ids: order of keys and blanks do not count."""
+    """A hash of a `tokenizer.json` that ignores the order of keys and blanks, which do not change ids."""
     content = json.loads(definition)
     deciding = {name: content.get(name) for name in DECIDING}
     text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

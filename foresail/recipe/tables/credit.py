@@ -9,7 +9,7 @@ from pydantic import Field
 
 from foresail.recipe.tables.parts import CheckedPart
 
-# Keys that only say something beside another one: key, its values, keys that need one of them.
+# Keys that need certain values of another key: that key, its values, the keys that need them.
 NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "kind",
@@ -30,7 +30,7 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 class Credit(CheckedPart):
-    """From a sample's advantage to one for each of its tokens."""
+    """How a sample's advantage is distributed over its tokens."""
 
     kind: Literal["uniform", "pbsd", "opsd", "turn_rewards", "turn_gae"] = Field(
         "uniform",
@@ -121,25 +121,29 @@ class Credit(CheckedPart):
                         f"remove {key}, or set {other} = {choices}"
                     )
         if "{answer}" not in self.hint:
-            yield "hint does not hold {answer}, so the teacher would know no more than the student; add it"
+            yield (
+                "hint does not contain {answer}, so the teacher would know no more than the student; add "
+                "{answer}"
+            )
         if self.kind == "pbsd" and self.form != "additive" and self.low == self.high:
             yield (
-                "low and high are both 1, so every turn would weigh the same; set low = 0.25 and high = 4.0, "
-                'or kind = "uniform"'
+                "low and high are both 1, so every turn would have the same weight; set low = 0.25 and "
+                'high = 4.0, or kind = "uniform"'
             )
 
 
 def credit_mistakes(credit: Credit, advantage: str, steps: int) -> Iterator[str]:
-    """What of the table does not go with the recipe's estimator or its number of steps."""
+    """Checks [credit] against the advantage estimator and the number of steps."""
     if credit.kind == "turn_gae" and advantage != "gae":
         yield (
-            f'credit.kind = "turn_gae" is a critic\'s, and advantage.kind is "{advantage}"; '
-            'set advantage.kind = "gae" and add a table [critic]'
+            f'credit.kind = "turn_gae" needs a critic, and advantage.kind is "{advantage}"; set '
+            'advantage.kind = "gae" and add a table [critic]'
         )
     if credit.kind in ("pbsd", "opsd", "turn_rewards") and advantage == "gae":
         yield (
-            f'credit.kind "{credit.kind}" shares out the advantage of a whole sample, and a critic gives every '
-            'token its own; set advantage.kind = "grpo", or credit.kind = "uniform" or "turn_gae"'
+            f'credit.kind "{credit.kind}" distributes one advantage per sample over its tokens, and a '
+            'critic gives every token its own; set advantage.kind = "grpo", or credit.kind = "uniform" '
+            'or "turn_gae"'
         )
     if credit.warmup_steps >= steps:
         yield (

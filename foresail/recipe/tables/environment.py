@@ -1,4 +1,4 @@
-"""The world of an agent in a recipe: tools, or an environment of one's own, and the limits of an episode.
+"""The table [environment]: tools, your own environment or your own agent, and the limits of an episode.
 
 [environment]
 tools = ["search", "calculator", "my_tools.py:weather"]
@@ -35,7 +35,7 @@ Names = Annotated[tuple[str, ...], Strict(False)]
 
 
 class Environment(Part):
-    """What answers the model's turns."""
+    """The environment: it answers the model's turns."""
 
     name: str | None = Field(
         None,
@@ -95,7 +95,7 @@ class Environment(Part):
 
     @property
     def may_give_rewards(self) -> bool:
-        """Tools and the built-in worlds leave that to a grader."""
+        """Whether the environment may give rewards; tools and built-in environments have a grader instead."""
         return self.name is not None and self.name not in WORLDS
 
     @property
@@ -105,7 +105,7 @@ class Environment(Part):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What its answers follow from: code that is named here, files among a command's words, and the corpus."""
+        """Files that the environment's answers depend on: code, files in commands, and the corpus."""
         program = (self.program,) if isinstance(self.program, str) else ()
         code = (file_of(name) for name in (self.name, *program, *self.tools) if name and ":" in name)
         commands = (() if program else self.program or (), *(server.command for server in self.mcp))
@@ -119,32 +119,31 @@ class Environment(Part):
             return
         if self.columns:
             yield (
-                "environment.columns is what environment.program is shown, and an environment has the whole row; "
+                "environment.columns is for environment.program, and an environment gets the whole row; "
                 "remove it"
             )
         if (self.name is None) == (not self.tools and not self.mcp):
             yield (
-                "[environment] names neither tools nor an environment of one's own; set environment.tools or "
-                "environment.name"
+                "[environment] names neither tools nor an environment of your own; set environment.tools "
+                "or environment.name"
                 if self.name is None
-                else "environment.name is an environment that has its own tools; remove environment.tools and "
-                "[[environment.mcp]]"
+                else "environment.name has tools of its own; remove environment.tools and [[environment.mcp]]"
             )
         if self.name is not None and self.name.startswith("verifiers:"):
             yield (
-                f"environment.name {self.name}: environments of verifiers run a loop of their own; write them as "
-                "environment.program, of which docs/agents-from-elsewhere.md has the file"
+                f"environment.name {self.name}: environments of verifiers have a loop of their own; use "
+                "environment.program with the file in docs/agents-from-elsewhere.md"
             )
         if self.name is not None and self.name not in WORLDS and ":" not in self.name:
-            yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
+            yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; your own is file.py:Class"
         for tool in self.tools:
             if tool not in BUILT_IN and ":" not in tool:
-                yield f"environment.tools: {tool} is none of {', '.join(BUILT_IN)}; one's own is file.py:function"
+                yield f"environment.tools: {tool} is none of {', '.join(BUILT_IN)}; your own is file.py:function"
         if len(set(self.tool_names)) < len(self.tools):
             yield "environment.tools has two tools of one name; rename one of the functions"
         if ("search" in self.tools) != (self.corpus is not None):
             yield (
-                "environment.corpus is what the tool search looks through; "
+                "environment.corpus is for the tool search; "
                 + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
             )
 
@@ -157,33 +156,36 @@ class Environment(Part):
                 )
 
     def option_mistakes(self) -> Iterator[str]:
-        """Options of tools that are not there."""
+        """Options of tools that the environment does not have."""
         for tool, table in (("search", self.search), ("python", self.python)):
             if tool not in self.tools and table != type(table)():
-                yield f'[environment.{tool}]: there is no such tool; add "{tool}" to environment.tools'
+                yield (
+                    f'[environment.{tool}] is for a tool that environment.tools does not have; add "{tool}" '
+                    "to environment.tools"
+                )
         if self.search.model is not None and self.search.kind != "dense":
-            yield 'environment.search.model is for search by meaning; set environment.search.kind = "dense"'
+            yield 'environment.search.model is for dense search; set environment.search.kind = "dense"'
         if self.at_server and self.search.kind == "dense":
             yield (
-                "environment.corpus is a search server, which is told its kind of search itself (--kind dense); "
-                "remove environment.search.kind"
+                "environment.corpus is a search server, whose kind of search is set when it is started "
+                "(--kind dense); remove environment.search.kind"
             )
         own = [split_name(tool)[1] for tool in self.tools if ":" in tool]
         for tool in read_tool_options(self.tool_options):
             if tool not in own:
                 yield (
-                    f"environment.tool_options: {tool} is no class in environment.tools; "
+                    f"environment.tool_options: {tool} is not a class in environment.tools; "
                     + (f"there: {', '.join(own)}" if own else 'add it, like "my_tools.py:Weather"')
                 )
 
     def program_mistakes(self, program: str | tuple[str, ...]) -> Iterator[str]:
         for key, field in type(self).model_fields.items():
             if key not in PROGRAM_KEYS and getattr(self, key) != field.default:
-                yield f"environment.program brings its own world and tools; remove environment.{key}"
+                yield f"environment.program has its own environment and tools; remove environment.{key}"
         if isinstance(program, str) and not PROGRAM.fullmatch(program):
             yield (
-                f"environment.program {program} is no function; one is file.py:function, and a command is a list: "
-                '["python", "agent.py"]'
+                f"environment.program {program} is not a function; write a function as file.py:function, "
+                'and a command as a list: ["python", "agent.py"]'
             )
         if not all(self.columns):
             yield "environment.columns has a name that is empty; remove it"

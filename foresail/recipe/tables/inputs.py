@@ -1,4 +1,4 @@
-"""What a run reads, looked at before it starts: checkpoint, tokenizer, data. Yields refusals and mends."""
+"""Checks of a run's inputs before it starts: checkpoint, tokenizer, data. They yield errors with what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 
 BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: tokenizer/thinking.py
 
-# Above these a look would cost the second that a check may take.
+# Larger files would take longer than the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
 BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
@@ -26,7 +26,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
 def check_weights(directory: Path) -> Iterator[str]:
-    """All shards there, and each as long as its header says: a broken download is found in milliseconds."""
+    """All shards exist, each as long as its header says: this finds a broken download in milliseconds."""
     single, index = directory / "model.safetensors", directory / "model.safetensors.index.json"
     if single.is_file():
         files = [single]
@@ -84,13 +84,13 @@ def check_tokenizer(
     if template is not None:
         if template not in BUILT_IN_TEMPLATES and not Path(template).is_file():
             yield (
-                f"model.chat_template {template} is no file; name one with a chat template in Jinja, or one of "
-                f"{', '.join(BUILT_IN_TEMPLATES)}"
+                f"model.chat_template {template} is not a file; name one with a chat template in Jinja, "
+                f"or one of {', '.join(BUILT_IN_TEMPLATES)}"
             )
     elif chats and not has_chat_template(directory):
         yield (
-            f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "
-            "an instruct model of the same family has it"
+            f"{directory} has no chat template, and prompts are chat messages; add a chat_template.jinja, "
+            "such as that of an instruct model of the same family"
         )
 
 
@@ -118,7 +118,7 @@ def tokenizer_size(file: Path) -> int | None:
     ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
     added = [token["id"] for token in content.get("added_tokens") or ()]
     if not all(type(number) is int for number in (*ids, *added)):
-        raise ValueError(f"{file} has ids that are no whole numbers")
+        raise ValueError(f"{file} has ids that are not whole numbers")
     return max([*ids, *added], default=-1) + 1
 
 
@@ -198,7 +198,7 @@ def check_parquet(key: str, file: Path) -> Iterator[str]:
 def check_lines(key: str, file: Path) -> Iterator[str]:
     first = first_line(file)
     if not first:
-        yield f"{key} {file} holds only blank lines; it needs one JSON object a line"
+        yield f"{key} {file} holds only blank lines; it needs one JSON object per line"
         return
     if first.startswith(b"["):  # one long list, which the reader takes as well
         return
@@ -207,7 +207,7 @@ def check_lines(key: str, file: Path) -> Iterator[str]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        yield f"{key} {file}: its first line is not a JSON object; it needs one a line"
+        yield f"{key} {file}: its first line is not a JSON object; it needs one per line"
 
 
 def first_line(file: Path) -> bytes:

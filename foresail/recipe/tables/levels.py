@@ -1,4 +1,4 @@
-"""How hard problems are, as files say it: levels 1 (easy) to 5 (hard), by problem id or in a column."""
+"""Difficulty levels of problems, 1 (easy) to 5 (hard), from a file by problem id or from a column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_level(value: Any) -> int | None:
     digits = re.fullmatch(r"(?:level )?(\d)(?:\.0)?", str(value).strip().lower())
     if digits is None or not 1 <= int(digits[1]) <= NUM_LEVELS:
         raise ValueError(
-            f"{value!r} is no difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
+            f"{value!r} is not a difficulty level;  use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
         )
     return int(digits[1])
 
@@ -40,7 +40,7 @@ def read_by_id(path: Path, key: str, convert: Callable[[Any], T]) -> dict[str, T
     what = key.replace("_", " ")
     if not path.is_file():
         hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
-        raise ValueError(f"{path} is no file of difficulty levels or pass rates; {hint}")
+        raise ValueError(f"{path} is not a file of difficulty levels or pass rates; {hint}")
     values: dict[str, T] = {}
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
@@ -51,7 +51,7 @@ def read_by_id(path: Path, key: str, convert: Callable[[Any], T]) -> dict[str, T
                 values[str(entry["id"])] = convert(entry[key])
             except (TypeError, KeyError, RecursionError, json.JSONDecodeError):
                 raise ValueError(
-                    f"{path}:{number} does not tell a problem's {what}; each line must be an object with id and "
+                    f"{path}:{number} does not have a problem's {what}; each line must be an object with id and "
                     f"{key}, as `foresail data grade-difficulty` writes it"
                 ) from None
             except ValueError as error:
@@ -85,7 +85,7 @@ def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: i
     if missing := [level for level in weighted if not counts.get(level)]:
         levels = " and ".join(map(str, missing))
         yield (
-            f"mix gives weight to level {levels}, of which there is no problem; set that weight to 0 (problems by "
+            f"mix gives weight to level {levels}, which no problem has; set that weight to 0 (problems by "
             f"level: {there})"
         )
     elif weighted and (total := sum(counts[level] for level in weighted)) < prompts_per_step:
@@ -111,7 +111,7 @@ def count_levels(data: Problems) -> Counter[int] | None:
 
 
 def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
-    """Lines that are no objects are told of by others."""
+    """Lines that are not JSON objects are skipped here; other checks report them."""
     counts: Counter[int] = Counter()
     with file.open(encoding="utf-8-sig") as lines:
         filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())

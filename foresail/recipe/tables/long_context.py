@@ -1,4 +1,4 @@
-"""What is measured on long texts: which tasks, how long, and how many prompts."""
+"""The table [long_context]: which long-context tasks are measured, at which lengths, with how many prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LongTask = Literal[
 
 
 class LongContext(CheckedPart):
-    """Needles in haystacks and their kin, asked while the model is trained."""
+    """Long-context tasks, such as needle in a haystack, measured during training."""
 
     lengths: Annotated[tuple[int, ...], Strict(False)] = Field(
         description="context lengths in tokens, prompt and answer together, like [1024, 4096]"
@@ -46,6 +46,6 @@ class LongContext(CheckedPart):
 
     def mistakes(self) -> Iterator[str]:
         if not self.lengths or min(self.lengths) < 1:
-            yield f"long_context.lengths {list(self.lengths)} are no lengths in tokens; try [512, 1024]"
+            yield f"long_context.lengths {list(self.lengths)} are not lengths in tokens; try [512, 1024]"
         if not self.tasks:
             yield "long_context.tasks is empty; try niah_single"

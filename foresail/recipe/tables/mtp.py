@@ -1,4 +1,4 @@
-"""What is wrong with asking for [mtp]: of the recipe itself, and of a model of that shape."""
+"""Checks of [mtp]: against the rest of the recipe, and against the model's shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mtp_mistakes(
     if model.shape is not None and not model.shape.mtp:
         yield "[mtp] trains MTP layers, and the model has none; set model.shape.mtp = 1, or remove [mtp]"
     if lora is not None:
-        yield "[mtp] does not go with [lora], which has no pairs for MTP layers; remove one of them"
+        yield "[mtp] does not go with [lora], which has no adapters for MTP layers; remove one of them"
     if context > 1:
         yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
     if settings.freezes_model:
@@ -27,16 +27,16 @@ def mtp_mistakes(
 
 
 def alone_mistakes(settings: Mtp, router: Router | None) -> Iterator[str]:
-    """Where MTP layers learn, and the model does not."""
+    """Checks for a run that trains MTP layers of a frozen model."""
     for key in ("weight", "final_weight"):
         if getattr(settings, key) == 0:
             yield (
-                f'mtp.{key} = 0 leaves nothing to learn, for with mtp.train = "{settings.train}" the model is '
-                f"frozen; set mtp.{key} above 0"
+                f'mtp.{key} = 0 leaves nothing to train, because with mtp.train = "{settings.train}" the '
+                f"model is frozen; set mtp.{key} above 0"
             )
     if router is not None:
         yield (
-            f'[router] is for routers that learn, and with mtp.train = "{settings.train}" they are frozen; remove '
+            f'[router] trains routers, and with mtp.train = "{settings.train}" they are frozen; remove '
             "[router]"
         )
 
@@ -51,6 +51,6 @@ def mtp_refusals(settings: Mtp | None, shape: ModelShape) -> Iterator[str]:
         )
     elif settings.train == "added" and shape.mtp < 2:
         yield (
-            'mtp.train = "added" trains the MTP layers behind the first, and the model has one; see foresail mtp '
-            "extend"
+            'mtp.train = "added" trains the MTP layers after the first, and the model has one; see '
+            "foresail mtp extend"
         )

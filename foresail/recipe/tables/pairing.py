@@ -1,4 +1,4 @@
-"""Parts of a recipe that makes preference pairs of its own samples: how, and what it compares with."""
+"""Tables of online DPO: how pairs are made of the policy's samples, and the reference model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foresail.recipe.tables.parts import Part
 
 
 class Pairing(Part):
-    """Which of a prompt's samples are preferred to which."""
+    """How preference pairs are chosen from a prompt's samples."""
 
     kind: Literal["auto", "rank", "rule"] = Field(
         "auto",
@@ -27,7 +27,7 @@ class Pairing(Part):
 
 
 class OnlineReference(Part):
-    """The model that pairs are compared with."""
+    """The reference model of the loss."""
 
     path: CheckpointPath | None = Field(
         None, description="checkpoint of the reference model; default: the starting model"

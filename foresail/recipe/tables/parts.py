@@ -28,14 +28,14 @@ from foresail.recipe.tables.values import (
 
 
 class Part(BaseModel):
-    """Frozen, closed to unknown keys, and strict: `steps = "10"` or `lr = inf` is a mistake, not a number."""
+    """Frozen, strict, without unknown keys: `steps = "10"` and `lr = inf` are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def lay_over_defaults(cls, table: Any) -> Any:
-        """A table given in part keeps its stage's defaults for the rest.
+        """Keys that a table leaves out have the defaults of its stage.
 
         Sft sets lr = 1e-5; `[optimizer] warmup = 10` in an SFT recipe must not bring back RL's 1e-6.
         """
@@ -78,7 +78,7 @@ class Run(Part):
 
 
 class Model(Part):
-    """The starting point: a checkpoint, or a shape for fresh weights."""
+    """The model to start from: a checkpoint, or a shape to train from scratch."""
 
     path: CheckpointPath | None = Field(
         None,
@@ -103,18 +103,18 @@ class Model(Part):
     )
 
     def template_arguments(self, day: str = "") -> dict[str, Any]:
-        """What the chat template is told besides the conversation; `day`, like 2026-11-18, is its today."""
+        """Arguments of the chat template besides the conversation; `day`, like 2026-11-18, is its current date."""
         return {"strftime_now": Today(day or date.today().isoformat()), **read_options(self.template_options)}
 
     def without_mtp(self) -> Model:
-        """For a reference or a critic, which draft nothing."""
+        """For a reference model or a critic, which need no drafts."""
         if self.shape is not None:
             return self.model_copy(update={"shape": self.shape.without_mtp()})
         return self.model_copy(update={"mtp_layers": 0})
 
 
 class Lora(Part):
-    """Low-rank pairs beside frozen matrices: they alone learn, and are merged in what is saved."""
+    """LoRA: low-rank adapters of frozen matrices. Only adapters are trained; saved models have them merged."""
 
     rank: int = Field(16, gt=0, description="rank of the adapters")
     alpha: float = Field(32.0, gt=0, description="an adapter's output is multiplied by alpha / rank")
@@ -125,7 +125,7 @@ class Lora(Part):
 
 
 class Mtp(Part):
-    """Multi-token prediction: layers behind the model that predict further tokens, for drafts in rollouts."""
+    """Multi-token prediction: extra layers that predict further tokens, for drafts in rollouts."""
 
     weight: float = Field(0.3, ge=0, description="weight of the MTP layers' mean loss beside the main loss")
     final_weight: float | None = Field(
@@ -205,7 +205,7 @@ class Problems(Part):
 
 
 class Sampling(Part):
-    """How responses are drawn."""
+    """How responses are sampled."""
 
     temperature: float = Field(1.0, ge=0, description="0: greedy")
     top_p: float = Field(
@@ -237,7 +237,7 @@ class Sampling(Part):
 
     @property
     def truncates(self) -> bool:
-        """Whether some tokens are cut off, so that the policy's own distribution is not the sampled one."""
+        """Whether top_p, top_k or min_p truncate the policy's distribution."""
         return self.top_p < 1 or self.top_k > 0 or self.min_p > 0
 
 
@@ -296,7 +296,7 @@ HELD_OUT_MEAN = "held-out"  # in the place of a metric: the mean over all held-o
 
 
 class Checkpoints(Part):
-    """What survives a kill."""
+    """When checkpoints are saved, and which are kept."""
 
     every: int | None = Field(
         None,
@@ -336,7 +336,7 @@ class Checkpoints(Part):
 
 
 class Engine(Part):
-    """The size of the rollout engine."""
+    """Size and precision of the rollout engine."""
 
     max_running: int = Field(512, gt=0, description="samples decoded at once")
     page_size: int = Field(16, gt=0, description="tokens per KV page")
@@ -356,7 +356,7 @@ class Engine(Part):
 
 
 class Rollout(Part):
-    """Who draws which sample when; only another backend changes a token."""
+    """Which engine samples, in which order, and how far behind the trainer."""
 
     backend: Literal["native", "vllm"] = Field(
         "native",
@@ -410,7 +410,7 @@ class Advantage(Part):
 
 
 class Critic(Part):
-    """PPO's critic: the reward to be expected at every token, learned beside the policy."""
+    """PPO's critic: a value function that predicts the reward at every token, trained beside the policy."""
 
     kind: Literal["model", "head"] = Field(
         "model",

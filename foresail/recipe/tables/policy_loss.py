@@ -1,4 +1,4 @@
-"""The table [loss] of reinforcement learning, and what is wrong with, or odd about, it and its neighbours."""
+"""The table [loss] of reinforcement learning, with its checks and warnings."""
 
 from __future__ import annotations
 
@@ -89,16 +89,16 @@ class Loss(Part):
 
     @property
     def compares_engine(self) -> bool:
-        """Whether the trainer's log-probabilities are held against the engine's."""
+        """Whether the loss compares the trainer's log-probabilities with the engine's."""
         return self.importance_cap is not None or self.importance_mask is not None
 
     @property
     def ranks_entropy(self) -> bool:
-        """Whether only some tokens learn, by their entropy."""
+        """Whether only the tokens of highest entropy have a loss."""
         return self.top_entropy_quantile < 1
 
 
-# Keys that only say something beside another one: whether that is so, and how to make it so.
+# Keys that have an effect only with another key: the condition, and the setting that meets it.
 NEEDS: dict[str, tuple[Callable[[Loss], bool], str]] = {
     "dual_clip": (lambda loss: loss.kind == "clip", 'loss.kind = "clip"'),
     "sapo_temperature_pos": (lambda loss: loss.kind == "sapo", 'loss.kind = "sapo"'),
@@ -113,7 +113,7 @@ NEEDS: dict[str, tuple[Callable[[Loss], bool], str]] = {
 def loss_mistakes(loss: Loss) -> Iterator[str]:
     for key, (is_used, use) in NEEDS.items():
         if getattr(loss, key) != Loss.model_fields[key].default and not is_used(loss):
-            yield f"loss.{key} counts with {use} only; remove it, or set that as well"
+            yield f"loss.{key} has an effect with {use} only; remove it, or set {use}"
     if loss.kind == "gspo" and loss.aggregation != "seq-mean-token-mean":
         yield (
             f'with loss.aggregation "{loss.aggregation}" the gradient is not GSPO\'s; '
@@ -126,29 +126,29 @@ def loss_mistakes(loss: Loss) -> Iterator[str]:
         )
     if loss.ranks_entropy and loss.old_logprobs == "engine":
         yield (
-            "loss.top_entropy_quantile goes by entropies over all tokens of an update, which the pass for the old "
-            'log-probabilities brings and the engine does not; set loss.old_logprobs = "trainer"'
+            "loss.top_entropy_quantile needs the entropies of all tokens of an update, which are "
+            'computed with the trainer\'s old log-probabilities; set loss.old_logprobs = "trainer"'
         )
 
 
 def old_logprob_mistakes(sampling: Sampling, loss: Loss) -> Iterator[str]:
     if loss.old_logprobs == "engine" and sampling.truncates:
         yield (
-            "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
-            'not see; set loss.old_logprobs = "trainer"'
+            "with top_p, top_k or min_p the engine samples from a truncated distribution that the loss "
+            'does not see; set loss.old_logprobs = "trainer"'
         )
     if loss.compares_engine and loss.old_logprobs == "engine":
         key = "importance_cap" if loss.importance_cap is not None else "importance_mask"
         yield (
-            f"loss.{key} weighs the trainer's log-probabilities against the engine's, so it "
-            'needs both; set loss.old_logprobs = "trainer"'
+            f"loss.{key} compares the trainer's log-probabilities with the engine's, so it needs both; "
+            'set loss.old_logprobs = "trainer"'
         )
 
 
 def stale_loss_mistakes(rollout: Rollout, loss: Loss) -> Iterator[str]:
     if rollout.staleness and loss.importance_cap is None:
         yield (
-            "samples of rollout.staleness = 1 are of older weights, which the loss must make up for; set "
+            "samples of rollout.staleness = 1 come from older weights, which the loss must correct; set "
             'loss.importance_cap = 2 and loss.old_logprobs = "trainer"'
         )
 
@@ -156,7 +156,7 @@ def stale_loss_mistakes(rollout: Rollout, loss: Loss) -> Iterator[str]:
 def echo_mistakes(loss: Loss, *, has_environment: bool) -> Iterator[str]:
     if loss.echo_weight and not has_environment:
         yield (
-            "loss.echo_weight teaches what an environment says in answer to the model, and there is none; add "
+            "loss.echo_weight trains on the environment's tokens, and there is no environment; add "
             "[environment], or remove it"
         )
 
@@ -165,22 +165,22 @@ def reference_mistakes(loss: Loss, model: Model, lora: Lora | None, cluster: Clu
     if cluster.ranks > 1 and loss.kl_weight > 0 and lora is not None and loss.reference is None:
         where = model.path or "a checkpoint of the starting model"
         yield (
-            "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+            "on several ranks the model without its LoRA adapters cannot be the reference; set "
             f'loss.reference = "{where}", or cluster.ranks = 1'
         )
 
 
 def loss_warnings(loss: Loss) -> Iterator[str]:
     if loss.reference is not None and loss.kl_weight == 0:
-        yield "loss.reference is set, but loss.kl_weight is 0, so nothing pulls there; try kl_weight = 1e-3"
+        yield "loss.reference is set, but loss.kl_weight is 0, so it has no effect; try kl_weight = 1e-3"
     if loss.kl == "k1" and loss.kl_weight > 0:
         yield (
-            f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" pulls nowhere, for the mean gradient of k1 '
-            'is zero; set loss.kl = "k3"'
+            f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" has no effect, because the mean '
+            'gradient of k1 is zero; set loss.kl = "k3"'
         )
     widest = max(loss.clip_low, loss.clip_high)
     if loss.kind == "gspo" and widest > WIDEST_GSPO_CLIP:
         yield (
-            f"GSPO clips the ratio of whole samples, which stays so close to 1 that a bound of {widest:g} hardly "
-            "ever acts; the paper has loss.clip_low = 3e-4, loss.clip_high = 4e-4"
+            f"GSPO clips the ratio of whole samples, which stays so close to 1 that a bound of {widest:g} "
+            "hardly ever clips; the paper has loss.clip_low = 3e-4, loss.clip_high = 4e-4"
         )

@@ -1,4 +1,4 @@
-"""Parts of recipes that learn from preference pairs: their loss, and the model it compares with."""
+"""Tables of preference stages: the losses, and the reference model."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ class PreferenceLoss(Part):
             )
         if self.kind == "robust" and not self.label_smoothing:
             yield (
-                'loss.kind = "robust" is "sigmoid" without label_smoothing; set loss.label_smoothing = 0.1, say'
+                'loss.kind = "robust" is "sigmoid" without label_smoothing; set loss.label_smoothing = '
+                "0.1, for example"
             )
 
     def warnings(self) -> Iterator[str]:
         if self.kind == "simpo" and self.beta < 1:
             yield (
-                f"loss.beta {self.beta:g} suits DPO; simpo's scales the mean log-probability of a token, and is "
-                "2 to 10 as a rule"
+                f"loss.beta {self.beta:g} is usual for DPO; simpo's beta scales mean log-probabilities "
+                "per token, and is usually 2 to 10"
             )
 
 
@@ -102,7 +103,7 @@ class UnpairedLoss(Part):
 
 
 class Reference(Part):
-    """The model that preference losses compare with."""
+    """The reference model of preference losses."""
 
     path: CheckpointPath | None = Field(
         None, description="checkpoint of the reference model; default: the starting model"

@@ -1,4 +1,4 @@
-"""The table [reward]: who grades, what a verdict is worth, and further terms, [[reward.terms]]."""
+"""The table [reward]: the grader, the rewards for its verdicts, and further terms, [[reward.terms]]."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum 
 MODEL = "model"  # a reward model, [reward.model]: its score
 NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
 ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
-# less work than sending a response elsewhere, or none for a CPU
+# graders that take less time than sending a response to another process, or no CPU time
 QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 
 
 def check_function_name(grader: Any) -> Function:
     """Text as a recipe has it, or the function itself, as a Python program may give it."""
     if not isinstance(grader, str) and not callable(grader):
-        raise PydanticCustomError("string_type", "text is wanted")
+        raise PydanticCustomError("string_type", "it must be text")
     return grader
 
 
@@ -36,7 +36,7 @@ GraderName = Annotated[Function, PlainValidator(check_function_name), NamesNone(
 
 
 class Code(Part):
-    """How programs are judged, where the grader is `code`."""
+    """How programs are judged, if the grader is `code`."""
 
     scheme: Literal["all", "strict", "soft"] = Field(
         "all",
@@ -51,7 +51,7 @@ class Code(Part):
 
 
 class LearnedReward(Part):
-    """The reward model, where a grader is `model`."""
+    """The reward model, if a grader is `model`."""
 
     path: CheckpointPath = Field(
         description="folder of a reward model: a checkpoint or run of stage reward-model, or transformers'"
@@ -88,7 +88,7 @@ class Term(Part):
     def check_term(self) -> Self:
         check_grader_name(self.grader)
         if not self.label.strip() or "/" in self.label:
-            raise ValueError(f'"{self.label}" is no name for a metric; write it like brevity')
+            raise ValueError(f'"{self.label}" cannot be the name of a metric; choose one like brevity')
         return self
 
 
@@ -192,7 +192,7 @@ class Reward(Part):
 
     @property
     def is_quick(self) -> bool:
-        """Whether this process grades, unless it is told otherwise."""
+        """Whether grading runs in the trainer's process by default."""
         graders = (self.grader, *(term.grader for term in self.terms))
         return all(grader in QUICK for grader in graders)
 
@@ -213,7 +213,7 @@ class Reward(Part):
         if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
             gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)
             raise ValueError(
-                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {gives} gives "
+                f"wrong and correct are the rewards for verdicts of {', '.join(GRADERS)}; {gives} gives "
                 "rewards of its own, so remove them"
             )
         if self.asks_model and self.model is None:

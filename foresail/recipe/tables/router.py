@@ -1,4 +1,4 @@
-"""[router]: what keeps a model's experts evenly used while it is trained, and what is wrong with asking for it."""
+"""The table [router], losses that balance the load of experts, with its checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foresail.recipe.tables.parts import Lora, Part
 
 
 class Router(Part):
-    """Losses of the routers, both decaying over the run, and corrections moved by hand. Maxima are Compass-v2's."""
+    """Losses of the routers, which decay over the run, and updates of their corrections."""
 
     balance: float = Field(0.01, ge=0, description="initial coefficient of the load-balancing loss; 0: none")
     z: float = Field(0.001, ge=0, description="initial coefficient of the router z-loss; 0: none")
@@ -49,7 +49,7 @@ def router_mistakes(router: Router | None, lora: Lora | None) -> Iterator[str]:
     if router is None:
         return
     if lora is not None:
-        yield "[router] is for routers that learn, and with [lora] they are frozen; remove [router]"
+        yield "[router] trains routers, and with [lora] they are frozen; remove [router]"
     if not (router.balance or router.z or router.correction_rate):
         yield "router.balance, router.z and router.correction_rate are all 0, so [router] does nothing; remove it"
 

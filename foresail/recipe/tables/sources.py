@@ -1,4 +1,4 @@
-"""What a run draws from: one source or a mixture of several, and the sets it is measured on.
+"""Data sources of a run: one source or a mixture of several, and held-out sets.
 
     [data]                    [[data]]
     source = "a.jsonl"        source = "a.jsonl"
@@ -230,15 +230,18 @@ def name_mistakes(key: str, sources: Sequence[Labelled]) -> Iterator[str]:
     counts = Counter(source.label for source in sources)
     for place, source in named(key, sources):
         if counts[source.label] > 1:
-            yield f'{place} is called "{source.label}", and so is another; give each a name of its own'
+            yield (
+                f'{place} has the name "{source.label}", and so has another source; give each a name of its '
+                "own"
+            )
 
 
 def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
     without = [place for place, source in named("data", sources) if source.weight is None]
     if without and len(without) < len(sources):
         yield (
-            f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
-            "(then each is drawn from by its size)"
+            f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or "
+            "in none (then each is sampled by its size)"
         )
 
 

@@ -1,4 +1,4 @@
-"""What `rollout.staleness = 1`, rollouts that run beside the update before, asks of the rest of a recipe."""
+"""Checks of `rollout.staleness = 1`: rollouts that run during the update before."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def staleness_mistakes(rollout: Rollout, cluster: Cluster, *, carry: bool) -> It
         )
     if carry:
         yield (
-            "dynamic_sampling.carry goes on with samples of the step before, which with rollout.staleness = 1 are "
-            "two versions old; set dynamic_sampling.carry = false, or rollout.staleness = 0"
+            "dynamic_sampling.carry continues samples of the step before, which with rollout.staleness = "
+            "1 are two versions old; set dynamic_sampling.carry = false, or rollout.staleness = 0"
         )

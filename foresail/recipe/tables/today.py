@@ -1,4 +1,4 @@
-"""What chat templates know as `strftime_now`, for a run that goes on tomorrow with the prompts it began with."""
+"""`strftime_now` of chat templates with a fixed date, so that a resumed run has the same prompts on another day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of tools in a recipe: those built in have tables of their own, MCP servers are listed.
+"""Tables of an environment's tools: built-in tools have a table each, MCP servers are listed.
 
 [environment.search]
 passages = 5

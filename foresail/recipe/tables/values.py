@@ -1,4 +1,4 @@
-"""Values of a recipe's keys that are checked by themselves: names, texts, weights, bounds."""
+"""Types of recipe values with checks of their own: names, texts, weights, bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ LONGEST_NAME = 255  # bytes, of a folder
 
 def check_name(name: str) -> str:
     if not name.strip(".") or "/" in name or "\0" in name:
-        raise ValueError(f"{name!r} is no name of a folder; write it like first-try, its place is run.root")
+        raise ValueError(
+            f"{name!r} is not a folder name; choose one like first-try, and set its place with run.root"
+        )
     if len(name.encode(errors="replace")) > LONGEST_NAME:
         raise ValueError(f"it has more than {LONGEST_NAME} bytes, too many for a folder's name; shorten it")
     return name
@@ -23,7 +25,7 @@ def check_name(name: str) -> str:
 
 def check_source_name(name: str) -> str:
     if not name.strip() or "/" in name:
-        raise ValueError(f'"{name}" is no name for curves and counts; use one without a slash, like gsm8k')
+        raise ValueError(f'"{name}" cannot be a name in metrics; use one without a slash, like gsm8k')
     return name
 
 
@@ -49,7 +51,7 @@ def check_ratios(bounds: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def one_text(value: Any) -> Any:
-    """One text stands for a list of one."""
+    """A single text is a list of one."""
     return (value,) if isinstance(value, str) else value
 
 

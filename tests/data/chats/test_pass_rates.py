@@ -74,7 +74,7 @@ def test_a_line_that_tells_no_rate_is_named(tmp_path):
         before = [json.dumps({"id": n, "pass_rate": 0.5}) for n in range(numbers.randint(0, 3))]
         path = tmp_path / "rates.jsonl"
         path.write_text("\n".join([*before, line]) + "\n")
-        with pytest.raises(ValueError, match=rf"rates.jsonl:{len(before) + 1} does not tell"):
+        with pytest.raises(ValueError, match=rf"rates.jsonl:{len(before) + 1} does not have a problem's"):
             read_pass_rates(path)
 
 

@@ -89,7 +89,7 @@ def test_levels_of_other_problems_or_no_levels_at_all_are_refused(tmp_path: Path
     with pytest.raises(ValueError, match=r"none of them is in the data: it has 'gsm8k:1', the data 'p0'"):
         load_problems(Problems(source=str(data), difficulty=str(levels)))
     write_lines(levels, [{"id": "p0", "level": 1}, {"id": "p1"}])
-    with pytest.raises(ValueError, match=r"levels.jsonl:2 does not tell a problem's level; .* id and level"):
+    with pytest.raises(ValueError, match=r"levels.jsonl:2 does not have a problem's level; .* id and level"):
         load_problems(Problems(source=str(data), difficulty=str(levels)))
     with pytest.raises(ValueError, match="name a file in it, like"):
         load_problems(Problems(source=str(data), difficulty=str(tmp_path)))

@@ -81,10 +81,10 @@ def test_too_small_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, 1)
     assert "this GPU has" in only_refusal("engine.kv_tokens=80")
     assert only_refusal("engine.kv_tokens=80").endswith(
-        'set optimizer.states = "8bit", or train low-rank pairs with [lora]'
+        'set optimizer.states = "8bit", or train LoRA adapters with [lora]'
     )
     eight = ("engine.kv_tokens=80", "optimizer.states=8bit")
-    assert only_refusal(*eight).endswith("; train low-rank pairs with [lora]")
+    assert only_refusal(*eight).endswith("; train LoRA adapters with [lora]")
     assert only_refusal(*eight, "lora.rank=2", "optimizer.lr=1e-4").endswith("use a smaller model")
     give(monkeypatch, memory.total - 1)
     assert check().refusals == () and "this GPU has" in check().warnings[0]

@@ -44,7 +44,7 @@ def wrong(row: Row) -> str | None:
     if expected == "-":
         right = is_no_hint(said)
     elif expected == "other stages":
-        right = said.startswith(f'stage = "{row.stage}" has nothing of the kind')
+        right = said.startswith(f'stage = "{row.stage}" has no such key')
     elif expected.startswith('"'):
         right = expected.strip('"') in said
     else:

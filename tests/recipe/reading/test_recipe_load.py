@@ -167,7 +167,7 @@ def test_a_reward_model_says_that_it_takes_no_mtp(tmp_path: Path) -> None:
     pairs = 'stage = "reward-model"\nsteps = 3\nmodel.path = "m"\ndata.source = "pairs.jsonl"\n'
     for key in ("mtp", *(f"mtp.{name}" for name in Mtp.model_fields)):
         told = refuse(tmp_path, pairs, f"{key}={{}}")
-        assert f'{key}: unknown key; stage = "reward-model" has nothing of the kind (pretrain, sft' in told
+        assert f'{key}: unknown key; stage = "reward-model" has no such key (pretrain, sft' in told
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_sampling_that_cuts_needs_the_trainers_logprobs(tmp_path: Path) -> None:
 def test_a_dual_clip_belongs_to_the_clipped_loss(tmp_path: Path) -> None:
     for kind in ("cispo", "gspo"):
         message = refuse(tmp_path, RL, "loss.dual_clip=3.0", f"loss.kind={kind}")
-        assert 'loss.dual_clip counts with loss.kind = "clip" only; remove it' in message
+        assert 'loss.dual_clip has an effect with loss.kind = "clip" only; remove it' in message
     assert load(tmp_path, RL, "loss.dual_clip=3.0").steps == 3
 
 
@@ -316,7 +316,7 @@ def test_syntax_error_says_where(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../elsewhere", "a/b", "", ".."])
 def test_a_runs_name_is_one_folder(tmp_path: Path, name: str) -> None:
-    assert "is no name of a folder" in refuse(tmp_path, SFT, f'run.name="{name}"')
+    assert "is not a folder name" in refuse(tmp_path, SFT, f'run.name="{name}"')
 
 
 def test_what_nothing_is_like_gets_no_guess(tmp_path: Path) -> None:

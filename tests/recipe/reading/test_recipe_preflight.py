@@ -262,7 +262,7 @@ def test_a_kl_term_that_pulls_nowhere() -> None:
 def test_bounds_too_wide_for_whole_samples() -> None:
     gspo = ("loss.kind=gspo", "loss.aggregation=seq-mean-token-mean")
     (warning,) = check(*gspo).warnings
-    assert "a bound of 0.28 hardly ever acts" in warning and "loss.clip_low = 3e-4" in warning
+    assert "a bound of 0.28 hardly ever clips" in warning and "loss.clip_low = 3e-4" in warning
     assert check(*gspo, "loss.clip_low=3e-4", "loss.clip_high=4e-4").warnings == ()
 
 

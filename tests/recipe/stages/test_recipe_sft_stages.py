@@ -79,7 +79,7 @@ def test_more_steps_lengthen_the_last_stage(tmp_path: Path) -> None:
         (["stages#1.data.held_out=1.5"], "1.5 is neither a share below 1 nor a number of conversations"),
         (
             ["stages#1.data.held_out=0.1", "held_out=a.jsonl"],
-            'held_out is called "a", and so is what data keeps',
+            'held_out has the name "a", and so has a held-out part of data',
         ),
         (["stages#1.data.roles=[]"], "names none, or one twice"),
         (["neftune_alpha=5", "mtp.weight=0.3"], "neftune_alpha does not go with [mtp]"),

@@ -109,7 +109,7 @@ def test_a_stage_that_only_trains_has_ranks_to_place_and_nothing_else() -> None:
     assert not [*training_mistakes(Cluster(kind="ray", ranks=2), "sft")]
     assert not [*training_mistakes(Cluster(ranks=2), "sft")]
     (said,) = training_mistakes(Cluster(kind="ray", ranks=2, grader_hosts=1), "sft")
-    assert "sft has nothing to grade" in said
+    assert "and sft does not; remove" in said
 
 
 def test_rank_0_is_this_process_and_ray_places_the_others() -> None:

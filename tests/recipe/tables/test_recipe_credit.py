@@ -30,7 +30,7 @@ def test_credit_is_uniform_unless_the_table_says_otherwise() -> None:
         ({"kind": "pbsd", "level": "token", "min_tokens": 2}, 'min_tokens is for level = "turn"'),
         ({"kind": "pbsd", "form": "additive", "high": 2.0}, 'high is for form = "weights" or "raw"'),
         ({"kind": "pbsd", "additive_weight": 0.2}, 'additive_weight is for form = "additive"'),
-        ({"kind": "pbsd", "low": 1.0, "high": 1.0}, "every turn would weigh the same; set low = 0.25"),
+        ({"kind": "pbsd", "low": 1.0, "high": 1.0}, "every turn would have the same weight; set low = 0.25"),
         ({"kind": "pbsd", "low": 0.0}, "greater than or equal to 0.001"),
         ({"kind": "pbsd", "high": 0.9}, "greater than or equal to 1"),
         ({"kind": "pbsd", "strength": 1.5}, "less than or equal to 1"),

@@ -122,4 +122,4 @@ def test_the_preflight_warns_of_what_hardly_learns(tmp_path: Path) -> None:
     assert "try 1e-3" in warnings(parts.Critic(kind="head"), UNFILTERED)
     quick = parts.Critic(kind="head", optimizer=parts.Optimizer(lr=1e-3))
     assert "critic" not in warnings(quick, UNFILTERED)
-    assert "with a critic every group teaches" in warnings(quick, parts.DynamicSampling())
+    assert "with a critic every group has a learning signal" in warnings(quick, parts.DynamicSampling())

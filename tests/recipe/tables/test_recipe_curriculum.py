@@ -169,7 +169,7 @@ def refusals(whole: Rl) -> str:
 def test_levels_without_problems_are_refused_before_anything_is_loaded(tmp_path: Path):
     levels(tmp_path, l1=10, l2=20, l3=0)
     found = refusals(recipe(tmp_path))
-    assert "curriculum stage 2: mix gives weight to level 3, of which there is no problem" in found
+    assert "curriculum stage 2: mix gives weight to level 3, which no problem has" in found
     assert "(problems by level: 1: 10, 2: 20)" in found and "curriculum stage 1" not in found
     levels(tmp_path, l1=10, l2=20, l3=30)
     assert "mix" not in refusals(recipe(tmp_path))
@@ -183,11 +183,11 @@ def test_too_few_problems_of_the_stage_s_levels_are_refused(tmp_path: Path):
 
 
 def test_files_without_levels_are_refused(tmp_path: Path):
-    assert f"data.difficulty: {tmp_path}/levels.jsonl is no file of difficulty levels" in refusals(
+    assert f"data.difficulty: {tmp_path}/levels.jsonl is not a file of difficulty levels" in refusals(
         recipe(tmp_path)
     )
     (tmp_path / "levels.jsonl").write_text(json.dumps({"id": "a", "level": 9}) + "\n")
-    assert "levels.jsonl:1: 9 is no difficulty level" in refusals(recipe(tmp_path))
+    assert "levels.jsonl:1: 9 is not a difficulty level" in refusals(recipe(tmp_path))
 
 
 def test_a_column_of_levels_is_counted_too(tmp_path: Path):

@@ -62,7 +62,7 @@ def test_a_dumped_recipe_reads_back(tmp_path: Path) -> None:
         ('targets = ["gatte"]', r'unknown target "gatte"; did you mean gate\?'),
         ('targets = ["q_proj"]', r'unknown target "q_proj"; did you mean q\?'),
         ('targets = ["everything"]', "use some of attention, mlp, q, k, v, o, gate, up, down"),
-        ("targets = []", "nothing would learn"),
+        ("targets = []", "nothing would be trained"),
         ("rank = 0", "lora.rank must be greater than 0"),
         ("lora_alpha = 3", "it is lora.alpha here"),
     ],
@@ -101,7 +101,7 @@ def test_the_preflight_refuses_a_rank_without_room_and_doubts_a_small_rate(
     recipe = recipe.model_copy(update={"optimizer": parts.Optimizer(lr=1e-6)})
     found = preflight(recipe)
     assert any("lora.rank 13 exceeds the smaller side of k, which is 12" in line for line in found.refusals)
-    assert any("low-rank pairs take about ten times as much: try 1e-05" in line for line in found.warnings)
-    assert "M more learn, in pairs of rank 13 beside q, k, v, o, gate, up, down" in describe(found)
+    assert any("LoRA adapters take about ten times as much: try 1e-05" in line for line in found.warnings)
+    assert "M more are trained, in adapters of rank 13 of q, k, v, o, gate, up, down" in describe(found)
     fine = preflight(sft(lora=parts.Lora(rank=13, targets=("q", "mlp")), path=str(tiny_checkpoint)))
     assert not any("lora" in line for line in (*fine.refusals, *fine.warnings))

@@ -24,17 +24,26 @@ def rl(**changes: Any) -> Rl:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dual_clip": 3.0, "kind": "sapo"}, 'loss.dual_clip counts with loss.kind = "clip" only; remove it'),
-        ({"sapo_temperature_pos": 2.0}, 'loss.sapo_temperature_pos counts with loss.kind = "sapo" only'),
-        ({"importance_level": "sequence"}, "loss.importance_level counts with loss.importance_cap = 2 only"),
-        ({"importance_range": (0.1, 3.0)}, 'counts with loss.importance_mask = "sequence" only'),
-        ({"entropy_step": 0.1}, "loss.entropy_step counts with loss.entropy_target = 0.2 only"),
-        ({"importance_mask": "token"}, "loss.importance_mask weighs the trainer's log-probabilities"),
+        (
+            {"dual_clip": 3.0, "kind": "sapo"},
+            'loss.dual_clip has an effect with loss.kind = "clip" only; remove it',
+        ),
+        (
+            {"sapo_temperature_pos": 2.0},
+            'loss.sapo_temperature_pos has an effect with loss.kind = "sapo" only',
+        ),
+        (
+            {"importance_level": "sequence"},
+            "loss.importance_level has an effect with loss.importance_cap = 2 only",
+        ),
+        ({"importance_range": (0.1, 3.0)}, 'has an effect with loss.importance_mask = "sequence" only'),
+        ({"entropy_step": 0.1}, "loss.entropy_step has an effect with loss.entropy_target = 0.2 only"),
+        ({"importance_mask": "token"}, "loss.importance_mask compares the trainer's log-probabilities"),
         ({"importance_mask": "token", **TRAINER, "importance_range": (2.0, 1.0)}, "are not two ratios"),
-        ({"top_entropy_quantile": 0.2}, 'the engine does not; set loss.old_logprobs = "trainer"'),
+        ({"top_entropy_quantile": 0.2}, 'old log-probabilities; set loss.old_logprobs = "trainer"'),
         ({"top_entropy_quantile": 0.0, **TRAINER}, "greater than 0"),
         ({"entropy_target": 0.2, "entropy_weight": 2.0}, "begins above loss.entropy_weight_max 1"),
-        ({"echo_weight": 0.1}, "and there is none; add .environment., or remove it"),
+        ({"echo_weight": 0.1}, "and there is no environment; add .environment., or remove it"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_mend(given: dict[str, Any], message: str) -> None:

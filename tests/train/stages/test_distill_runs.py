@@ -145,7 +145,7 @@ def test_settings_that_cannot_mean_anything_are_refused(tiny_checkpoint: Path, t
     for changes, told in (
         ({"teacher": Teacher(path="x", beta=0.3)}, "teacher.beta is for"),
         ({"teacher": Teacher(path="x", divergence="sampled", temperature=2.0)}, "remove teacher.temperature"),
-        ({"dynamic_sampling": {"enabled": True}}, "every group teaches"),
+        ({"dynamic_sampling": {"enabled": True}}, "every group has a learning signal"),
         ({"updates_per_step": 5}, "not divisible by updates_per_step"),
     ):
         with pytest.raises(ValueError, match=told):

@@ -202,7 +202,7 @@ def test_pairs_are_looked_at_before_a_run(make: Make, held_out: Path) -> None:
         ({"loss": PreferenceLoss(kind="robust")}, "set loss.label_smoothing"),
         (
             {"loss": PreferenceLoss(kind="simpo", beta=2.0), "reference": Reference(path="x")},
-            "compares with no reference",
+            "has no reference",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_shares_need_a_length_and_needles_one_rank(world: Path, tmp_path: Path) 
     assert recipe(world, tmp_path, stages=[stages[1] | {"long_from": 9}]).long_from(0) == 9
     with pytest.raises(ValidationError, match="set long_share as well"):
         recipe(world, tmp_path, stages=[stages[0] | {"long_from": 9}])
-    with pytest.raises(ValidationError, match="one rank holds"):
+    with pytest.raises(ValidationError, match="on a single rank only"):
         recipe(world, tmp_path, long_context={"lengths": [64]}, cluster={"ranks": 2})
 
 

@@ -137,8 +137,8 @@ def test_what_cannot_be_grown_is_refused(
         ({"lora": {}}, r"\[mtp\] does not go with \[lora\]"),
         ({"cluster": {"ranks": 2, "context": 2}}, r"\[mtp\] needs whole sequences"),
         ({}, "the model has none; set model.shape.mtp = 1"),
-        ({"mtp": {"train": "mtp", "weight": 0.0}}, r"mtp.weight = 0 leaves nothing to learn, .* above 0"),
-        ({"mtp": {"train": "added", "final_weight": 0.0}}, "mtp.final_weight = 0 leaves nothing to learn"),
+        ({"mtp": {"train": "mtp", "weight": 0.0}}, r"mtp.weight = 0 leaves nothing to train, .* above 0"),
+        ({"mtp": {"train": "added", "final_weight": 0.0}}, "mtp.final_weight = 0 leaves nothing to train"),
         (
             {"mtp": {"train": "mtp"}, "router": {}},
             r"with mtp.train = \"mtp\" they are frozen; remove \[router\]",
@@ -159,7 +159,7 @@ def test_recipes_that_cannot_train_mtp_layers_are_refused(
 @pytest.mark.parametrize(
     ("mtp", "message"),
     [
-        ({"train": "added"}, "trains the MTP layers behind the first, and the model has one"),
+        ({"train": "added"}, "trains the MTP layers after the first, and the model has one"),
         ({"train": "none"}, None),
         (
             {"train": "none", "layers": 0},

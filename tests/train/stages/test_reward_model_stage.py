@@ -157,7 +157,7 @@ def test_a_reward_model_trains_further_and_is_refused_elsewhere(outcome, make_re
     first = RunDirectory(further.run).read_metrics()[0]
     assert first["pairs/accuracy"] > 0.8  # the head was kept
     sft = Sft(model=Model(path=str(outcome.checkpoint)), data="x.jsonl", steps=1)
-    assert any("is a reward model: it gives scores and no words" in line for line in preflight(sft).refusals)
+    assert any("is a reward model, which cannot generate text" in line for line in preflight(sft).refusals)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_reward_model_is_a_term_of_rl_and_the_estimate_counts_it(rewarded, out
     assert not found.refusals and found.memory.reward_model > 40_000
     wrong = recipe.reward.model_copy(update={"model": LearnedReward(path=recipe.model.path)})
     refused = preflight(recipe.model_copy(update={"reward": wrong})).refusals
-    assert any("is a language model, which gives words and no score" in line for line in refused)
+    assert any("is a language model, which gives no score" in line for line in refused)
 
 
 def test_another_reward_model_is_not_gone_on_with(rewarded, outcome, make_recipe):
