@@ -186,6 +186,8 @@ class Engine:
             self.slots.free(row)
         elif row.state != "parked":
             self.admission.remove(row)
+        if not self.slots:
+            self.pending.clear()  # of rows that are gone
         self.rows.move(row, "done")
         self.ended = [end for end in self.ended if (end.request.id, end.finish) != (row.request.id, "chunk")]
         return row
