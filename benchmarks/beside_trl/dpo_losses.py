@@ -32,6 +32,7 @@ from foresail.records import TrainPair, TrainSequence
 from foresail.train.learner import Learner
 from foresail.train.references.reference import score_compared, with_reference
 from foresail.train.stages.dpo import over_pairs
+from foresail.train.update.scoring import score_sequences
 from foresail.train.update.split_answers import pack_answer_share
 from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS
@@ -94,9 +95,10 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     """Figures by setting; `agrees` says whether all lie within the limit."""
     model, reference = make_model(folder / "model"), make_reference(folder / "reference", folder / "model")
     pairs = make_pairs()
-    logprobs = score_compared(
-        reference, pairs, micro_batch_tokens=MICRO_BATCH_TOKENS, device=CPU, world=ONE_PROCESS
+    score = partial(
+        score_sequences, reference, temperature=1.0, micro_batch_tokens=MICRO_BATCH_TOKENS, device=CPU
     )
+    logprobs = score_compared(score, pairs)
     compared_pairs = with_reference(pairs, logprobs)
     *rows, versions = ask_for_losses(folder, pairs, peer_python)
     print(

@@ -32,12 +32,13 @@ from foresail.records import TrainAnswer, TrainSequence
 from foresail.train.learner import Learner
 from foresail.train.references.reference import score_compared, with_reference
 from foresail.train.stages.kto import estimate_kl, mismatch_answers, over_answers
+from foresail.train.update.scoring import score_sequences
 from foresail.train.update.split_answers import pack_answer_share
 from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS
 
 ANSWERS, PROMPT_LETTERS, MAX_LENGTH = 12, (3, 30), 48
-AT_ONCE: dict[str, Any] = {"micro_batch_tokens": MICRO_BATCH_TOKENS, "device": CPU, "world": ONE_PROCESS}
+AT_ONCE: dict[str, Any] = {"micro_batch_tokens": MICRO_BATCH_TOKENS, "device": CPU, "temperature": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +154,8 @@ def compare(
     if setting.ours.estimates_kl:
         answers = mismatch_answers(answers, MAX_LENGTH)
         check_mismatched(answers, theirs["rows"])
-    known = with_reference(answers, score_compared(reference, answers, **AT_ONCE))
-    kl = estimate_kl(model, known, **AT_ONCE)
+    known = with_reference(answers, score_compared(partial(score_sequences, reference, **AT_ONCE), answers))
+    kl = estimate_kl(partial(score_sequences, model, **AT_ONCE), known)
     keeper = GradientKeeper(model)
     learner = Learner(name="policy", model=model, optimizer=keeper)
     batches = [*pack_answer_share(known, ONE_PROCESS, max_tokens=MICRO_BATCH_TOKENS, device=CPU)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from foresail.records import Sample
 from foresail.world import ONE_PROCESS, World
 
 if TYPE_CHECKING:  # the rollout controller uses `has_spread`, and does not import torch
@@ -128,3 +129,8 @@ def gae(rewards_M: Tensor, values_M: Tensor, sequence_M: Tensor, *, gamma: float
         reach *= 2
         inside = sequence_M[reach:] == sequence_M[:-reach]
     return sums_M
+
+
+def uniform_credit(sample: Sample, advantage: float) -> list[float]:
+    """Every token the same, for the reward came at the end: three tokens and .5 -> [.5, .5, .5]."""
+    return [advantage] * len(sample.ids)

@@ -114,9 +114,9 @@ def share_out(
     shares_U = torch.where(several_U, shares_U, advantages_U)
     shares_T = torch.where(tokens.loss_T, shares_U[units.units_T], repeat(advantages_N, tokens.sizes))
     columns = torch.stack([z_U, used_U.to(z_U), weights_U, shares_U]).index_select(1, units.units_T)
-    shares, described = iter(shares_T.tolist()), iter(describe(tokens, turns, columns))
+    shares, credits = iter(shares_T.tolist()), iter(turn_credits(tokens, turns, columns))
     return [
-        SampleCredit(advantages=[*islice(shares, size)], turns=tuple(islice(described, num_turns)))
+        SampleCredit(advantages=[*islice(shares, size)], turns=tuple(islice(credits, num_turns)))
         for size, num_turns in zip(tokens.sizes, tokens.num_turns, strict=True)
     ]
 
@@ -146,7 +146,7 @@ def conserve(weights_U: Tensor, units: Evidence) -> Tensor:
     return weights_U * (total(tokens_U, units) / total(tokens_U * weights_U, units))
 
 
-def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> list[TurnCredit]:
+def turn_credits(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> list[TurnCredit]:
     """Every turn of the group. `columns_CT` are z, whether it was used, weight and advantage of each token; a turn
     has their means.
     """

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_episodes import episode, with_gains
 
-from foresail.algorithms.credit import uniform_credit
+from foresail.algorithms.advantages import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.recipe.tables.credit import Credit

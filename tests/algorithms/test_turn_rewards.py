@@ -6,8 +6,7 @@ import pytest
 import torch
 from small_episodes import episode
 
-from foresail.algorithms.advantages import grpo
-from foresail.algorithms.credit import uniform_credit
+from foresail.algorithms.advantages import grpo, uniform_credit
 from foresail.algorithms.turn_rewards import turn_advantages, turn_reward_credit
 
 HALF = math.sqrt(

@@ -10,7 +10,7 @@ import pytest
 from tiny_world import HELD_OUT, rl_recipe, sft_recipe, write_lines
 
 from foresail.api import stages
-from foresail.api.stages import launch
+from foresail.api.stages import prepare
 from foresail.data.mixtures import reader
 from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.sources import HeldOut
@@ -44,7 +44,7 @@ def test_problems_are_read_once(
     alone = run_rl(rl_recipe(tiny_checkpoint, tmp_path / "alone", **changes))
     calls = count_calls(monkeypatch, "load_problems")
     recipe = rl_recipe(tiny_checkpoint, tmp_path / "looked", **changes)
-    looked = launch(recipe)
+    looked = prepare(recipe)()
     assert calls == [recipe.data[0].source, HELD_OUT]
     assert logged(looked.run, "actor/grad_norm") == logged(alone.run, "actor/grad_norm")
 
@@ -54,7 +54,7 @@ def test_conversations_are_read_once(
 ) -> None:
     alone = run_sft(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path / "alone", steps=2))
     calls = count_calls(monkeypatch, "load_source")
-    looked = launch(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path / "looked", steps=2))
+    looked = prepare(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path / "looked", steps=2))()
     assert calls == [str(tiny_conversations)]
     assert logged(looked.run, "train/loss") == logged(alone.run, "train/loss")
 
@@ -66,5 +66,5 @@ def test_a_file_too_large_for_the_look_is_read_by_the_run(
     monkeypatch.setattr(stages, "LARGEST_FILE", 10)
     rows = [{"prompt": f"7 +{number}", "answer": str((7 + number) % 10)} for number in range(10)]
     file = str(write_lines(tmp_path / "large.jsonl", rows))
-    launch(rl_recipe(tiny_checkpoint, tmp_path, steps=1, data=Problems(source=file)))
+    prepare(rl_recipe(tiny_checkpoint, tmp_path, steps=1, data=Problems(source=file)))()
     assert calls == [file]

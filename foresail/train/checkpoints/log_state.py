@@ -23,7 +23,7 @@ CHUNK = 1 << 22
 
 
 def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
-    entries = {log.path.name: describe(log, run) for log in logs(run) if log.path.is_file()}
+    entries = {log.path.name: log_entry(log, run) for log in logs(run) if log.path.is_file()}
     if size := size_of_rollouts(run, step):
         entries[run.rollouts_path.name] = FileEntry(bytes=size, crc32="")
     content = {name: entry.model_dump() for name, entry in entries.items()}
@@ -48,7 +48,7 @@ def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str
             how = "is gone"
         elif (size := log.path.stat().st_size) < entry.bytes:
             how = f"has {size} bytes, and had {entry.bytes}"
-        elif describe(log, run, entry.bytes) != entry:
+        elif log_entry(log, run, entry.bytes) != entry:
             how = "was changed"
         else:
             continue
@@ -68,7 +68,7 @@ def logs(run: RunDirectory) -> tuple[JsonlLog, ...]:
     return run.metrics, run.expert_load, run.timeline
 
 
-def describe(log: JsonlLog, run: RunDirectory, size: int | None = None) -> FileEntry:
+def log_entry(log: JsonlLog, run: RunDirectory, size: int | None = None) -> FileEntry:
     """Of its first bytes, or all. The timeline, which may be huge, has no checksum."""
     left = log.path.stat().st_size if size is None else size
     total, taken = 0, left

@@ -40,7 +40,7 @@ Manifest = TypeAdapter(dict[str, FileEntry])
 
 def write_manifest(checkpoint: Path) -> None:
     files = [path for path in checkpoint.rglob("*") if path.is_file()]
-    write_entries(checkpoint, {str(path.relative_to(checkpoint)): describe(path) for path in files})
+    write_entries(checkpoint, {str(path.relative_to(checkpoint)): checksum_file(path) for path in files})
 
 
 def is_sealed(checkpoint: Path) -> bool:
@@ -92,7 +92,7 @@ def compare(path: Path, entry: FileEntry) -> str | None:
     try:
         now = FileEntry(bytes=path.stat().st_size, crc32="")
         if now.bytes == entry.bytes:
-            now = describe(path)
+            now = checksum_file(path)
     except OSError as error:
         return f"{path} cannot be read ({error.strerror})"
     if now.bytes != entry.bytes:
@@ -111,7 +111,7 @@ def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
     """Without its own entry, of the others; a ValueError where they are not what was written."""
     entries = Manifest.validate_json((checkpoint / NAME).read_bytes())
     own = entries.pop(NAME, None)
-    if own is not None and own != describe_bytes(as_json(entries)):
+    if own is not None and own != checksum_bytes(as_json(entries)):
         raise ValueError(f"{checkpoint / NAME} is damaged")
     return entries
 
@@ -119,7 +119,7 @@ def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
 def write_entries(checkpoint: Path, entries: dict[str, FileEntry]) -> None:
     """One line a file. Aside first: while it is renewed, the one before stays whole."""
     entries.pop(NAME, None)
-    own = {NAME: describe_bytes(as_json(entries))}
+    own = {NAME: checksum_bytes(as_json(entries))}
     aside = (checkpoint / NAME).with_suffix(".new")
     aside.write_bytes(as_json(entries | own))
     aside.replace(checkpoint / NAME)
@@ -130,11 +130,11 @@ def as_json(entries: dict[str, FileEntry]) -> bytes:
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def describe_bytes(content: bytes) -> FileEntry:
+def checksum_bytes(content: bytes) -> FileEntry:
     return FileEntry(bytes=len(content), crc32=f"{zlib.crc32(content):08x}")
 
 
-def describe(path: Path) -> FileEntry:
+def checksum_file(path: Path) -> FileEntry:
     """A checksum against accidents, not against forgery: it must cost little beside writing the file."""
     total, size = 0, 0
     with path.open("rb") as file:

@@ -31,7 +31,7 @@ from foresail.train.references.teacher import teacher_term
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import pack_groups, split
 from foresail.train.update.loop import with_learning_rates, work_metrics
-from foresail.train.update.scoring import score_sequences
+from foresail.train.update.scoring import scorer
 from foresail.train.update.split import balance_metrics
 from foresail.train.update.step import prefixed, train_step
 from foresail.world import World
@@ -128,14 +128,7 @@ def build_updates(
             step=trainer.progress.step + 1,
             tokenizer=trainer.tokenizer,
             max_length=trainer.policy.model.shape.max_context,
-            score=partial(
-                score_sequences,
-                trainer.policy.model,
-                temperature=recipe.sampling.temperature,
-                micro_batch_tokens=recipe.micro_batch_tokens,
-                device=trainer.device,
-                world=trainer.world,
-            ),
+            score=scorer(trainer, trainer.policy.model, recipe.sampling.temperature),
         )
         # The log-probabilities that credit is computed from are the trainer's. They are not used where the update
         # replays the experts that the engine chose: this pass has chosen its own.

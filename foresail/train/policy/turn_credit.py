@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foresail.algorithms.credit import uniform_credit
+from foresail.algorithms.advantages import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.self_distillation import distill_told
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
@@ -24,8 +24,8 @@ from foresail.data.problems.hints import hint, tell
 from foresail.recipe.tables.credit import Credit
 from foresail.records import Group, Problem, Sample, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.update.scoring import Score
 
-Score = Callable[[Sequence[TrainSequence]], Sequence[Tensor]]  # log-probabilities, parallel to ids
 TokenAdvantages = list[list[float]]  # of a group's samples
 Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
 ALIASES = "aliases"  # of an answer, in a problem's extra

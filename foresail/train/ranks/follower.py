@@ -76,11 +76,11 @@ def follow(
                 run_follower(world, place, opening)
         except Exception as error:
             traceback.print_exc()
-            tell(describe_failure(rank, error))
+            tell(to_failure(rank, error))
             raise
 
 
-def describe_failure(rank: int, error: Exception) -> Failure:
+def to_failure(rank: int, error: Exception) -> Failure:
     """What a user can mend is told as it is; all else with its traceback."""
     if isinstance(error, RunStopped | ValueError | OSError) and type(error).__module__.startswith(
         ("builtins", "foresail")
@@ -102,7 +102,7 @@ def log_path(folder: Path, rank: int) -> Path:
     return folder / LOGS / f"rank_{rank}.log"
 
 
-def describe_loss(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
+def rank_lost(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
     ending = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
     return RankLost(f"rank {rank} {how}{ending}. The last checkpoint is whole: foresail resume {folder}")
 

@@ -21,7 +21,7 @@ import torch.multiprocessing as processes
 from foresail.recipe.tables import parts
 from foresail.runlog.process_log import ProcessLog
 from foresail.signals import shielded_from_interrupts
-from foresail.train.ranks.follower import Failure, describe_loss, follow, log_path
+from foresail.train.ranks.follower import Failure, follow, log_path, rank_lost
 from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, on_this_host, open_store
 
@@ -60,7 +60,7 @@ class LocalFollower:
         with hidden_main(), shielded_from_interrupts():
             self.process.start()
         theirs.close()
-        self.told: Exception | None = None
+        self.error: Exception | None = None
         self.failed_at, self.lock = 0.0, threading.Lock()
 
     def wait_for_start(self) -> None:
@@ -73,15 +73,15 @@ class LocalFollower:
     def failure(self) -> Exception | None:
         with self.lock:
             with contextlib.suppress(EOFError, OSError):
-                while self.told is None and self.pipe.poll():
+                while self.error is None and self.pipe.poll():
                     if (message := self.pipe.recv()) is not None:
                         failure, self.failed_at = message
-                        self.told = failure.error
-            if self.told is None and not self.process.is_alive() and self.process.exitcode:
+                        self.error = failure.error
+            if self.error is None and not self.process.is_alive() and self.process.exitcode:
                 code = self.process.exitcode
                 how = f"with code {code}" if code > 0 else f"by signal {-code} (memory?)"
-                self.told = describe_loss(self.folder, self.rank, f"was ended {how}", self.log)
-            return self.told
+                self.error = rank_lost(self.folder, self.rank, f"was ended {how}", self.log)
+            return self.error
 
     @property
     def ended(self) -> bool:

@@ -33,7 +33,7 @@ from foresail.actors import (
     start_actor,
 )
 from foresail.recipe.estimates.machine import Room
-from foresail.train.ranks.follower import Failure, RankFailed, describe_loss, follow
+from foresail.train.ranks.follower import Failure, RankFailed, follow, rank_lost
 from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, between_hosts, on_this_host, open_store
 
@@ -87,18 +87,18 @@ class RayFollower:
         self.rank, self.folder = rank, folder
         self.actor = start_actor(RankActor, options, str(Path.cwd()))
         self.line, self.lock = Line(self.actor), threading.Lock()
-        self.said: dict[str, str] = {}
-        self.told: Exception | None = None
+        self.messages: dict[str, str] = {}
+        self.error: Exception | None = None
         self.failed_at = 0.0
 
     def wait_for(self, word: Literal["here", "met"]) -> str:
         """What it says with it; its error, if that is what comes."""
-        while word not in self.said:
+        while word not in self.messages:
             with self.lock:
                 self._listen(PATIENCE)
-            if self.told is not None:
-                raise self.told
-        return self.said[word]
+            if self.error is not None:
+                raise self.error
+        return self.messages[word]
 
     def begin(self, place: RankPlace) -> None:
         send_order(self.actor, "begin", place)
@@ -107,30 +107,30 @@ class RayFollower:
     def failure(self) -> Exception | None:
         with self.lock:
             self._listen(0)
-            return self.told
+            return self.error
 
     @property
     def ended(self) -> bool:
-        return self.failure is not None or "done" in self.said
+        return self.failure is not None or "done" in self.messages
 
     def kill(self) -> None:
         end_actor(self.actor)
 
     def _listen(self, seconds: float) -> None:
-        if self.told is not None or "done" in self.said:
+        if self.error is not None or "done" in self.messages:
             return
         try:
             for word, content in self.line.receive(seconds):
                 if word != "failed":
-                    self.said[word] = content
-                elif self.told is None:
-                    self.told, self.failed_at = content.error, time.time()
+                    self.messages[word] = content
+                elif self.error is None:
+                    self.error, self.failed_at = content.error, time.time()
             self.line.check_silence()
         except ActorLost as lost:
-            where = self.said.get("here", "no host yet")
-            self.told = describe_loss(self.folder, self.rank, f"on {where} is lost: {lost}")
+            where = self.messages.get("here", "no host yet")
+            self.error = rank_lost(self.folder, self.rank, f"on {where} is lost: {lost}")
         except ActorFailed as failed:
-            self.told = RankFailed(f"rank {self.rank} failed:\n{failed}")
+            self.error = RankFailed(f"rank {self.rank} failed:\n{failed}")
 
 
 class RankActor:

@@ -34,8 +34,7 @@ from foresail.records import Preference, TrainSequence
 from foresail.runlog.atomic import write_aside
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
-from foresail.train.update.scoring import score_sequences
-from foresail.world import World
+from foresail.train.update.scoring import Score, scorer
 
 FILE = "reference.safetensors"
 KEY_BYTES = 16
@@ -70,13 +69,7 @@ def release_reference(trainer: Trainer[Any]) -> None:
 
 def ask_reference(trainer: Trainer[Any], preferences: Sequence[Preference]) -> list[Logprobs]:
     assert trainer.reference is not None
-    return score_compared(
-        trainer.reference,
-        preferences,
-        micro_batch_tokens=trainer.recipe.micro_batch_tokens,
-        device=trainer.device,
-        world=trainer.world,
-    )
+    return score_compared(scorer(trainer, trainer.reference), preferences)
 
 
 def compared(trainer: Trainer[Any], preferences: Sequence[Entry]) -> Sequence[Entry]:
@@ -86,40 +79,16 @@ def compared(trainer: Trainer[Any], preferences: Sequence[Entry]) -> Sequence[En
     return with_reference(preferences, ask_reference(trainer, preferences))
 
 
-def score_compared(
-    model: Decoder,
-    preferences: Sequence[Preference],
-    *,
-    micro_batch_tokens: int,
-    device: torch.device,
-    world: World,
-) -> list[Logprobs]:
+def score_compared(score: Score, preferences: Sequence[Preference]) -> list[Logprobs]:
     """The log-probability of all that is compared of each; ranks compute a share each, and get all of it."""
     sequences = [sequence for one in preferences for sequence in one.compared]
-    sums = iter(
-        sum_scores(model, sequences, micro_batch_tokens=micro_batch_tokens, device=device, world=world)
-    )
+    sums = iter(sum_scores(score, sequences))
     return [tuple(next(sums) for _ in one.compared) for one in preferences]
 
 
-def sum_scores(
-    model: Decoder,
-    sequences: Sequence[TrainSequence],
-    *,
-    micro_batch_tokens: int,
-    device: torch.device,
-    world: World,
-) -> list[float]:
+def sum_scores(score: Score, sequences: Sequence[TrainSequence]) -> list[float]:
     """The log-probability of each, summed over its tokens with a loss."""
-    scored = score_sequences(
-        model,
-        sequences,
-        temperature=1.0,
-        micro_batch_tokens=micro_batch_tokens,
-        device=device,
-        world=world,
-    )
-    return [float(logprobs_T.nansum()) for logprobs_T in scored]
+    return [float(logprobs_T.nansum()) for logprobs_T in score(sequences)]
 
 
 def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -> list[Entry]:

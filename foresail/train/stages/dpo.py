@@ -15,13 +15,10 @@ from foresail.recipe.stages.dpo import Dpo
 from foresail.records import TrainPair
 from foresail.train.references.reference import compared
 from foresail.train.session import Outcome
-from foresail.train.stages.preference_run import (
-    Objective,
-    learn_preferences,
-    run_preferences,
-    sum_preferences,
-)
+from foresail.train.stages.preference_run import Objective, learn_preferences, run_preferences
 from foresail.train.trainer import Trainer
+from foresail.train.update.held_out import sum_loss
+from foresail.train.update.split_answers import answer_batches
 
 PER_PAIR = ("rewards/", "logps/", "dpo/")  # metrics that are means over pairs; others are over tokens
 
@@ -55,7 +52,7 @@ def over_pairs(metrics: Mapping[str, float], pairs: Sequence[TrainPair]) -> dict
 def measure(trainer: Trainer[Dpo], pairs: Sequence[TrainPair]) -> dict[str, float]:
     """Loss, margin, and how often the chosen answer has the higher reward; ranks compute a share each."""
     loss = partial(preference_loss, settings=trainer.recipe.loss)
-    sums = sum_preferences(trainer, compared(trainer, pairs), loss)
+    sums = sum_loss(trainer, answer_batches(trainer, compared(trainer, pairs)), loss)
     return {
         "val/loss/{}": sums["loss"],
         "val-core/{}/acc/pairs": sums["rewards/accuracies"] / len(pairs),

@@ -12,24 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import torch
-
 from foresail.algorithms.unpaired_losses import kl_of, unpaired_loss
 from foresail.data.mixtures.reader import Reader
 from foresail.data.preferences.mixture import answer_limit, describe_one_label
-from foresail.model.decoder import Decoder
 from foresail.recipe.stages.kto import Kto
 from foresail.records import TrainAnswer, TrainSequence
 from foresail.train.references.reference import compared, sum_scores
 from foresail.train.session import Outcome
-from foresail.train.stages.preference_run import (
-    Objective,
-    learn_preferences,
-    run_preferences,
-    sum_preferences,
-)
+from foresail.train.stages.preference_run import Objective, learn_preferences, run_preferences
 from foresail.train.trainer import Trainer
-from foresail.world import World
+from foresail.train.update.held_out import sum_loss
+from foresail.train.update.scoring import Score, scorer
+from foresail.train.update.split_answers import answer_batches
 
 PER_ANSWER = ("rewards/", "logps/", "kto/")  # metrics that are sums over answers; others are over tokens
 
@@ -83,31 +77,13 @@ def mismatch(own: TrainSequence, other: TrainSequence, limit: int) -> TrainSeque
     )
 
 
-def estimate_kl(
-    model: Decoder,
-    answers: Sequence[TrainAnswer],
-    *,
-    micro_batch_tokens: int,
-    device: torch.device,
-    world: World,
-) -> float:
+def estimate_kl(score: Score, answers: Sequence[TrainAnswer]) -> float:
     """Over all answers of the update, wherever they are computed; 0 where none was put behind another prompt."""
     mismatched = [answer.mismatched for answer in answers if answer.mismatched is not None]
     if not mismatched:
         return 0.0
     references = [answer.ref_logprobs[1] for answer in answers if answer.ref_logprobs is not None]
-    policy = sum_scores(model, mismatched, micro_batch_tokens=micro_batch_tokens, device=device, world=world)
-    return kl_of(policy, references)
-
-
-def own_kl(trainer: Trainer[Kto], answers: Sequence[TrainAnswer]) -> float:
-    return estimate_kl(
-        trainer.policy.model,
-        answers,
-        micro_batch_tokens=trainer.recipe.micro_batch_tokens,
-        device=trainer.device,
-        world=trainer.world,
-    )
+    return kl_of(sum_scores(score, mismatched), references)
 
 
 # One update, and what is measured.
@@ -115,7 +91,7 @@ def own_kl(trainer: Trainer[Kto], answers: Sequence[TrainAnswer]) -> float:
 
 def update(trainer: Trainer[Kto], answers: Sequence[TrainAnswer], rate: float) -> dict[str, float]:
     answers = compared(trainer, answers)
-    kl = own_kl(trainer, answers)
+    kl = estimate_kl(scorer(trainer, trainer.policy.model), answers)
     loss = partial(unpaired_loss, settings=trainer.recipe.loss, kl=kl)
     return over_answers(learn_preferences(trainer, answers, loss, rate), answers, kl)
 
@@ -143,8 +119,9 @@ def means(sums: Mapping[str, float], answers: Sequence[TrainAnswer], kl: float) 
 def measure(trainer: Trainer[Kto], answers: Sequence[TrainAnswer]) -> dict[str, float]:
     """Loss, rewards and KL, as if they were one update; ranks compute a share each."""
     answers = compared(trainer, answers)
-    kl = own_kl(trainer, answers)
-    sums = sum_preferences(trainer, answers, partial(unpaired_loss, settings=trainer.recipe.loss, kl=kl))
+    kl = estimate_kl(scorer(trainer, trainer.policy.model), answers)
+    loss = partial(unpaired_loss, settings=trainer.recipe.loss, kl=kl)
+    sums = sum_loss(trainer, answer_batches(trainer, answers), loss)
     figures = means(sums, answers, kl)
     names = ("rewards/chosen", "rewards/rejected", "rewards/margins")
     rewards = {f"val/{name}/{{}}": figures[name] for name in names if name in figures}

@@ -29,7 +29,7 @@ from foresail.train.trainer import Trainer
 from foresail.train.update.batches import split
 from foresail.train.update.loop import with_learning_rates, work_metrics
 from foresail.train.update.split import balance_metrics
-from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.split_answers import answer_batches
 from foresail.train.update.step import prefixed, token_loss, train_step
 
 
@@ -68,14 +68,7 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
     """
     recipe, pairs = trainer.recipe, compared(trainer, pairs)
     shares = [[pairs[i] for i in row] for row in split(len(pairs), recipe.updates_per_step)]
-    updates = [
-        [
-            *pack_answer_share(
-                share, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device
-            )
-        ]
-        for share in shares
-    ]
+    updates = [[*answer_batches(trainer, share)] for share in shares]
     metrics = balance_metrics(updates, trainer.world) | work_metrics(trainer, updates)
     loss = partial(
         token_loss,

@@ -21,11 +21,10 @@ from foresail.data.preferences.mixture import (
     PreferenceMixture,
     mix_preferences,
 )
-from foresail.data.selection.supply import Supply, open_supply
+from foresail.data.selection.supply import open_supply
 from foresail.recipe.stages.preference_stage import PreferenceStage, Preferring
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.train.auxiliary.mtp import mtp_at
-from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.references.reference import (
@@ -43,8 +42,7 @@ from foresail.train.stages.preference_supply import draw_entries, next_entries, 
 from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.held_out import sum_loss
-from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.split_answers import answer_batches
 from foresail.train.update.step import Loss, token_loss
 
 SCORED_AT_ONCE = 1024  # preferences, between two updates of the display
@@ -83,15 +81,41 @@ class Preferences(Generic[Entry]):
     ) -> None:
         self.session, recipe = session, session.recipe
         self.objective: Objective[Entry] = objective
-        mixture, held_out = read(session, objective, reader)
+        mixture, held_out = read_preferences(session, objective, reader)
         self.mixture: PreferenceMixture[Entry] = mixture
         self.supply = open_supply(self.mixture.datasets, [None] * len(self.mixture.datasets), recipe.data)
-        self.cached = prepare_reference(session, objective, self.supply, self.mixture, held_out)
+        self.cached = self.prepare_reference([entry for of_set in held_out.values() for entry in of_set])
         self.held_out: dict[str, Sequence[Entry]] = {
             name: self.cached.fill(entries) for name, entries in held_out.items()
         }
         if session.saved is None and held_out and recipe.eval_every:
             session.log_start(self.measure_held_out())
+
+    def prepare_reference(self, held_out: Sequence[Entry]) -> CachedLogprobs:
+        """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
+        session, recipe = self.session, self.session.recipe
+        if not recipe.loss.needs_reference:
+            return CachedLogprobs.of_nothing()
+        if not recipe.reference.kept:
+            checksum = session.on_all_ranks(hold_reference)
+            check_same(name_reference(recipe), session.progress.reference, checksum)
+            session.progress = replace(session.progress, reference=checksum)
+            return CachedLogprobs.of_nothing()
+        return cache_logprobs(session, [*self.entries_to_come(), *held_out])
+
+    def entries_to_come(self) -> list[Entry]:
+        """Those of the rest of the run, each once: a short run does not need all of a large file."""
+        recipe, progress, entries = self.session.recipe, self.session.progress, self.mixture.entries
+        to_come: dict[int | tuple[int, int], Entry] = {}
+        while progress.step < recipe.steps:
+            drawn, progress = draw_entries(self.supply, recipe, progress)
+            if len(drawn) < recipe.batch_size:
+                break
+            completed = self.objective.complete(recipe, [entries[number] for number in drawn])
+            for place, (number, entry) in enumerate(zip(drawn, completed, strict=True)):
+                # a completed entry depends on its neighbours: each time it is another one
+                to_come.setdefault(number if entry is entries[number] else (progress.step, place), entry)
+        return list(to_come.values())
 
     def draw(self, step: int) -> StepData | None:
         session, recipe = self.session, self.session.recipe
@@ -124,7 +148,7 @@ class Preferences(Generic[Entry]):
         return figures
 
 
-def read(
+def read_preferences(
     session: Session[PreferenceStage], objective: Objective[Entry], reader: Reader
 ) -> tuple[PreferenceMixture[Entry], dict[str, Sequence[Entry]]]:
     """What is learned from, the same as when the run began, and what is measured on, by name."""
@@ -141,49 +165,6 @@ def read(
     named_sources = " and ".join(source.source for source in recipe.data)
     session.progress = fingerprint_data(session.progress, f"data {named_sources}", "answers", texts)
     return mixture, held_out
-
-
-# The reference.
-
-
-def prepare_reference(
-    session: Session[PreferenceStage],
-    objective: Objective[Entry],
-    supply: Supply,
-    mixture: PreferenceMixture[Entry],
-    held_out: Mapping[str, Sequence[Entry]],
-) -> CachedLogprobs:
-    """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
-    recipe = session.recipe
-    if not recipe.loss.needs_reference:
-        return CachedLogprobs.of_nothing()
-    if not recipe.reference.kept:
-        checksum = session.on_all_ranks(hold_reference)
-        check_same(name_reference(recipe), session.progress.reference, checksum)
-        session.progress = replace(session.progress, reference=checksum)
-        return CachedLogprobs.of_nothing()
-    to_come: list[Entry] = entries_to_come(supply, objective, recipe, session.progress, mixture.entries)
-    return cache_logprobs(session, [*to_come, *(entry for of_set in held_out.values() for entry in of_set)])
-
-
-def entries_to_come(
-    supply: Supply,
-    objective: Objective[Entry],
-    recipe: PreferenceStage,
-    progress: Progress,
-    entries: Sequence[Entry],
-) -> list[Entry]:
-    """Those of the rest of the run, each once: a short run does not need all of a large file."""
-    to_come: dict[int | tuple[int, int], Entry] = {}
-    while progress.step < recipe.steps:
-        drawn, progress = draw_entries(supply, recipe, progress)
-        if len(drawn) < recipe.batch_size:
-            break
-        completed = objective.complete(recipe, [entries[number] for number in drawn])
-        for place, (number, entry) in enumerate(zip(drawn, completed, strict=True)):
-            # a completed entry depends on its neighbours: each time it is another one
-            to_come.setdefault(number if entry is entries[number] else (progress.step, place), entry)
-    return list(to_come.values())
 
 
 def cache_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> CachedLogprobs:
@@ -214,21 +195,9 @@ def learn_preferences(
 ) -> dict[str, float]:
     """One optimiser update, of which this rank computes its share."""
     recipe: PreferenceStage = trainer.recipe
-    batches = [
-        *pack_answer_share(
-            entries, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device
-        )
-    ]
+    batches = [*answer_batches(trainer, entries)]
     batch_loss = partial(token_loss, loss=loss, mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps))
     return learn(trainer, batches, batch_loss, rate=rate, done=(trainer.progress.updates + 1) / recipe.steps)
-
-
-def sum_preferences(trainer: Trainer[Preferring], entries: Sequence[Entry], loss: Loss) -> dict[str, float]:
-    """The loss and its terms, summed over a held-out set."""
-    batches = pack_answer_share(
-        entries, trainer.world, max_tokens=trainer.recipe.micro_batch_tokens, device=trainer.device
-    )
-    return sum_loss(trainer, batches, loss)
 
 
 # What is logged.

@@ -31,7 +31,7 @@ from foresail.train.stages.preference_supply import next_entries, report_left_ou
 from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.split_answers import answer_batches
 from foresail.train.update.step import BatchLoss
 
 
@@ -105,10 +105,7 @@ def pair_loss(model: Decoder, batch: PackedBatch, *, margin: float, center: floa
 
 
 def own_batches(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair]) -> list[PackedBatch]:
-    packed = pack_answer_share(
-        pairs, trainer.world, max_tokens=trainer.recipe.micro_batch_tokens, device=trainer.device
-    )
-    return [read_at_ends(batch) for batch in packed]
+    return [read_at_ends(batch) for batch in answer_batches(trainer, pairs)]
 
 
 def score_ends(model: Decoder, batch: PackedBatch) -> Output[torch.Tensor]:

@@ -69,9 +69,9 @@ class ChatSupply:
     def begin_stage(self) -> None:
         """At its first step, or where a resumed run is inside it."""
         session, stages, number = self.session, self.stages, self.session.progress.stage
-        if stages.asks_model(number):
+        if (candidates := stages.candidates(number)) is not None:
             session.display.begin("finding the best conversations")
-            stages.choose(number, session.on_all_ranks(mean_losses, stages.candidates(number)))
+            stages.choose(number, session.on_all_ranks(mean_losses, candidates))
         if session.recipe.stages and session.progress.step == session.progress.began:
             chosen = stages.chosen.get(number)
             more = "" if chosen is None else f", with {len(chosen):,} of an earlier stage"

@@ -23,7 +23,7 @@ from foresail.recipe.tables.sources import Conversations
 from foresail.records import TrainSequence
 from foresail.train.learner import TRAINER
 from foresail.train.trainer import Trainer
-from foresail.train.update.scoring import score_sequences
+from foresail.train.update.scoring import scorer
 
 CHOSEN = "resampled.json"
 SCORED_AT_ONCE = 4096  # conversations
@@ -72,20 +72,15 @@ class SftStages:
         for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
             yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
-    def asks_model(self, number: int) -> bool:
-        """Whether the model's losses must be computed before the stage begins."""
-        again = self.recipe.resampled(number)
-        return again is not None and number not in self.chosen
-
     def choose(self, number: int, losses: Sequence[float]) -> None:
         again = self.recipe.resampled(number)
         assert again is not None
         self.chosen[number] = choose_best(self.own[again[1]], losses, again[0])
 
-    def candidates(self, number: int) -> list[TrainSequence]:
+    def candidates(self, number: int) -> list[TrainSequence] | None:
+        """Of an earlier stage, to choose from by their losses before this stage begins; None: no choice is left."""
         again = self.recipe.resampled(number)
-        assert again is not None
-        return self.own[again[1]].entries
+        return None if again is None or number in self.chosen else self.own[again[1]].entries
 
     def data(self, number: int) -> StageData:
         """Of a stage that begins, or goes on."""
@@ -127,15 +122,8 @@ def empty_mixture() -> ChatMixture:
 
 def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:
     """The mean loss of each one's tokens, on every rank; ranks compute a share each."""
-    losses: list[float] = []
+    losses, score = list[float](), scorer(trainer, trainer.policy.model)
     for first in range(0, len(sequences), SCORED_AT_ONCE):
-        scored = score_sequences(
-            trainer.policy.model,
-            sequences[first : first + SCORED_AT_ONCE],
-            temperature=1.0,
-            micro_batch_tokens=trainer.recipe.micro_batch_tokens,
-            device=trainer.device,
-            world=trainer.world,
-        )
+        scored = score(sequences[first : first + SCORED_AT_ONCE])
         losses += [-logprobs_T.double().nanmean().item() for logprobs_T in scored]
     return losses

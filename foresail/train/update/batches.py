@@ -12,9 +12,8 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from foresail.algorithms.advantages import ADVANTAGES, gdpo, has_spread
+from foresail.algorithms.advantages import ADVANTAGES, gdpo, has_spread, uniform_credit
 from foresail.algorithms.aggregation import Aggregation, token_weights
-from foresail.algorithms.credit import uniform_credit
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
 from foresail.rewards.group_rewards import RewardPart, reward_parts

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +15,24 @@ from torch import Tensor
 from foresail.model.decoder import Decoder
 from foresail.model.packed import token_logprobs
 from foresail.records import TrainSequence
+from foresail.train.trainer import Trainer
 from foresail.train.update.batches import WORTH_SHARING
 from foresail.train.update.split import pack_share
 from foresail.world import ONE_PROCESS, World, context_size
+
+Score = Callable[[Sequence[TrainSequence]], Sequence[Tensor]]  # log-probabilities, parallel to ids
+
+
+def scorer(trainer: Trainer[Any], model: Decoder, temperature: float = 1.0) -> Score:
+    """`score_sequences` by this model, with the trainer's micro-batches, device and ranks."""
+    return partial(
+        score_sequences,
+        model,
+        temperature=temperature,
+        micro_batch_tokens=trainer.recipe.micro_batch_tokens,
+        device=trainer.device,
+        world=trainer.world,
+    )
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ batches = [*pack_answer_share(pairs, world, max_tokens=8192, device=device)]
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -18,9 +19,16 @@ from foresail.data.preferences.packing import (
     shared_tokens,
 )
 from foresail.records import PackedBatch, Preference
+from foresail.train.trainer import Trainer
 from foresail.train.update.batches import WORTH_SHARING
 from foresail.train.update.split import idle_batch, longest_first
 from foresail.world import World, context_size
+
+
+def answer_batches(trainer: Trainer[Any], preferences: Sequence[Preference]) -> Iterator[PackedBatch]:
+    """`pack_answer_share` with the trainer's micro-batches, device and ranks."""
+    tokens = trainer.recipe.micro_batch_tokens
+    return pack_answer_share(preferences, trainer.world, max_tokens=tokens, device=trainer.device)
 
 
 def pack_answer_share(
@@ -29,7 +37,6 @@ def pack_answer_share(
     *,
     max_tokens: int,
     device: torch.device,
-    share: bool = True,
 ) -> Iterator[PackedBatch]:
     """This rank's micro-batches, as many as the rank with most has. `preferences` are all of the update, on every
     rank: one weighs the same wherever it is computed.
@@ -42,7 +49,7 @@ def pack_answer_share(
     plans = plan_answers(
         own,
         max_tokens=max_tokens * context_size(world),
-        share_from=WORTH_SHARING[device.type] if share else None,
+        share_from=WORTH_SHARING[device.type],
     )
     num_idle = data.max(len(plans)) - len(plans)
     good = good_tokens(preferences)

@@ -204,10 +204,12 @@ def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_lo
         what, guilty = "the sum of all gradients is not finite, though each is,", True
     optimizer.zero_grad()
     parts = learner.world.data.all_gather((batch.names, count_places(batch)) if guilty else ((), 0))
-    return describe([name for names, _ in parts for name in names], sum(places for _, places in parts), what)
+    return culprit_message(
+        [name for names, _ in parts for name in names], sum(places for _, places in parts), what
+    )
 
 
-def describe(names: Sequence[str], tokens: int, what: str) -> str:
+def culprit_message(names: Sequence[str], tokens: int, what: str) -> str:
     listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return (
         f"{what} in the micro-batch of {listed or 'unnamed sequences'} ({tokens} tokens); "

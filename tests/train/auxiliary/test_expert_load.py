@@ -227,10 +227,11 @@ def test_the_trainer_routes_by_what_the_engine_recorded(
     )
     replays: list[tuple[bool, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "foresail.train.policy.policy_update.replayed",
-            lambda model, batch: replays.append(seen(batch)) or replayed(model, batch),
-        )
+        for module in ("policy_update", "loss"):
+            patch.setattr(
+                f"foresail.train.policy.{module}.replayed",
+                lambda model, batch: replays.append(seen(batch)) or replayed(model, batch),
+            )
         run = RunDirectory(run_rl(recipe).run)
     assert len(replays) >= 2 * steps and all(known for known, _ in replays)
     assert {width for _, width in replays} == {2}, "two experts in one layer that has some"

@@ -254,7 +254,8 @@ def judged_update(world: World, loss: UnpairedLoss, *, count: int = 7, **model: 
     made = mismatch_answers(made, 20) if loss.estimates_kl else made
     made = with_reference(made, [(numbers.uniform(-30, -5), numbers.uniform(-60, -40)) for _ in made])
     policy = make_model(world, **model)
-    kl = estimate_kl(policy, made, micro_batch_tokens=30, device=CPU, world=world)
+    score = partial(score_sequences, policy, temperature=1.0, micro_batch_tokens=30, device=CPU, world=world)
+    kl = estimate_kl(score, made)
     assert (kl > 0) == loss.estimates_kl
     batches = [*pack_answer_share(made, world, max_tokens=30, device=CPU)]
     measured = partial(token_loss, loss=partial(unpaired_loss, settings=loss, kl=kl))

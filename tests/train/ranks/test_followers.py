@@ -19,7 +19,7 @@ from foresail import actors
 from foresail.train.ranks import follower as follow
 from foresail.train.ranks import ray_actors as ray_followers
 from foresail.train.ranks import rendezvous as network
-from foresail.train.ranks.follower import ConnectionBroken, Failure, RankFailed, RankLost, describe_failure
+from foresail.train.ranks.follower import ConnectionBroken, Failure, RankFailed, RankLost, to_failure
 from foresail.train.ranks.followers import first_failure, watching
 from foresail.train.ranks.ray_actors import RankActor, RayFollower
 
@@ -102,7 +102,7 @@ def test_the_first_failure_ends_all_followers_and_stays_the_cause(monkeypatch: p
     ],
 )
 def test_what_a_failure_is_told_as(error: Exception, kind: type[Exception]) -> None:
-    told = describe_failure(3, error)
+    told = to_failure(3, error)
     assert type(told.error) is kind and str(told.error).startswith("rank 3")
     assert ("Traceback" in told.text or "rank 3 failed" in told.text) == issubclass(kind, RankFailed)
 
