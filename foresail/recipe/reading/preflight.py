@@ -195,9 +195,8 @@ def disk_warnings(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: i
     peak = peak_bytes(checkpoint, recipe.checkpoints, recipe.steps, keeps_best=recipe.keeps_best)
     if checkpoint.whole <= disk_free < peak:
         yield (
-            f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has "
-            f"{gigabytes(disk_free)} free; lower checkpoints.keep or checkpoints.resumable, or set run.root to "
-            "another disk"
+            f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has {gigabytes(disk_free)} free; "
+            "lower checkpoints.keep or checkpoints.resumable, or set run.root to another disk"
         )
 
 

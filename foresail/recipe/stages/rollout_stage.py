@@ -255,7 +255,7 @@ class RolloutStage(Stage):
 
     @property
     def num_copies(self) -> int:
-        """Copies of the weights for engines: where the trained ones are sharded or change meanwhile, and for vLLM."""
+        """Copies of the weights for engines: where the trained ones are sharded or change, and for vLLM."""
         shards = self.cluster.ranks > 1 and not have_copies(self.cluster, self.rollout)
         vllm = self.rollout.backend == "vllm" and not on_ray(self.cluster, self.rollout)
         return (shards or self.rollout.staleness > 0) + vllm

@@ -240,10 +240,7 @@ class Stage(CheckedPart):
         """Settings that run, but are probably mistakes."""
         settings = self.checkpoints
         if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
-            yield (
-                f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = '
-                '"min"'
-            )
+            yield f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = "min"'
 
     def batch_notes(self) -> Iterator[str]:
         """Lines below the table of batches."""

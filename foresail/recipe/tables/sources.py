@@ -230,10 +230,7 @@ def name_mistakes(key: str, sources: Sequence[Labelled]) -> Iterator[str]:
     counts = Counter(source.label for source in sources)
     for place, source in named(key, sources):
         if counts[source.label] > 1:
-            yield (
-                f'{place} has the name "{source.label}", and so has another source; give each a name of its '
-                "own"
-            )
+            yield f'{place} has the name "{source.label}", and so has another source; give each a name of its own'
 
 
 def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
