@@ -46,9 +46,8 @@ class Credit(CheckedPart):
     )
     student: Literal["plain", "placebo", "contrastive", "mixed"] = Field(
         "plain",
-        description="pbsd: what the student's prompt says about the answer. plain: nothing; placebo: that there is "
-        "one, without it; contrastive: a wrong one; mixed: a wrong one where the sample is right, else "
-        "nothing",
+        description="pbsd: what the student's prompt says about the answer. plain: nothing; placebo: that there "
+        "is one, without it; contrastive: a wrong one; mixed: a wrong one where the sample is right, else nothing",
     )
     hint: str = Field(
         "\n\n(The correct answer is {answer}.)",
