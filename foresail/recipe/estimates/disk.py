@@ -1,4 +1,4 @@
-"""The disk that a run's checkpoints take: the newest with the trainer's state, older ones and the best without."""
+"""Disk space of a run's checkpoints: the newest have the trainer's state, older ones and the best do not."""
 
 from __future__ import annotations
 

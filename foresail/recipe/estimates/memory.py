@@ -9,7 +9,7 @@ float32. The rest is for one micro-batch of T tokens, full or as large as an upd
                  recomputed: T x layers x what enters a block, and one block
     logits       one chunk over the vocabulary, see `logits_bytes`
     KV cache     pages x page_size x keys and values of all layers
-    LoRA         only the low-rank pairs have gradients and an optimiser; the reference is the model without them
+    LoRA         only the adapters have gradients and an optimiser; the reference is the model without them
     critic       its weights and its optimiser's state; it learns while the policy waits, so the larger one's
                  gradients and activations do for both
 

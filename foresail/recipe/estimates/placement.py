@@ -136,7 +136,7 @@ def grading_lines(cluster: Cluster) -> Iterator[str]:
 
 
 def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
-    """A cluster elsewhere is asked later, by `foresail.ray_cluster.check_cluster`."""
+    """Checks of Ray on this machine; `foresail.ray_cluster.check_cluster` checks another cluster later."""
     if cluster.kind != "ray":
         return
     if not ray_is_there():

@@ -23,9 +23,8 @@ MACHINES: Table = {
     ),
     **same(
         "deepspeed .fsdp .fsdp_config zero_stage n_gpus_per_node num_gpus num_gpus_per_node "
-        "actor_num_gpus_per_node world_size num_processes fsdp_size actor.strategy model.strategy "
-        ".strategy accelerator_config parallelism_config train_backend local_rank "
-        "fsdp_transformer_layer_cls_to_wrap",
+        "actor_num_gpus_per_node world_size num_processes fsdp_size actor.strategy model.strategy .strategy "
+        "accelerator_config parallelism_config train_backend local_rank fsdp_transformer_layer_cls_to_wrap",
         RANKS,
     ),
     "fsdp_config.*": RANKS,

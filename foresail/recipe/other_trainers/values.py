@@ -14,8 +14,7 @@ from foresail.recipe.other_trainers.training import NOT_QUANTISED
 
 GRPO = 'GRPO is `advantage.kind` = "grpo" with `loss.kind` = "clip"; both are the defaults'
 DAPO = (
-    'DAPO is what the defaults are: `advantage.kind` = "grpo", `loss.kind` = "clip" with '
-    "`loss.clip_high` 0.28, "
+    'DAPO is what the defaults are: `advantage.kind` = "grpo", `loss.kind` = "clip" with `loss.clip_high` 0.28, '
     "token-mean"
 )
 DR_GRPO = (
@@ -52,8 +51,7 @@ ALGORITHMS = {
     "sdpo": OPSD,
 }
 NO_SUCH_PREFERENCES = (
-    'of losses on preferences stage = "dpo" has loss.kind = "sigmoid", "sigmoid_norm", "ipo", '
-    '"hinge", "robust" '
+    'of losses on preferences stage = "dpo" has loss.kind = "sigmoid", "sigmoid_norm", "ipo", "hinge", "robust" '
     'and "simpo"; loss.sft_weight adds a term that imitates the chosen answers'
 )
 ON_PAIRS = only_in("rl kto", 'that is a loss of preference pairs: stage = "dpo"')

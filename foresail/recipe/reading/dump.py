@@ -1,4 +1,4 @@
-"""A recipe as TOML that documents itself: every value used, its meaning beside it.
+"""A recipe as TOML with comments: every value, with its meaning beside it.
 
 `load_recipe` of the text gives an equal recipe. TOML has no null, so unset keys stand as comments; a key that
 is none although its default is not is "none" (`overrides.with_nones`).

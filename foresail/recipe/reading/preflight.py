@@ -19,7 +19,7 @@ from foresail.recipe.tables import inputs, parts
 from foresail.recipe.tables.cluster import Cluster, group_mistakes, head_mistakes
 
 HOLDER: dict[Device, str] = {"cpu": "machine", "cuda": "GPU"}  # of memory
-SLOWEST_PAIRS = 5e-6  # learning rate at which low-rank pairs still move
+SLOWEST_PAIRS = 5e-6  # learning rate below which LoRA adapters hardly change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,9 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
 
 
 def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator[str]:
-    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more. Experts have none:
-    a pair for each would be more than most learn, and one for all is not what others load.
+    """An adapter wider than its matrix has more numbers than the matrix itself, and can do no more.
+
+    Experts have no adapters: one each would be too many parameters, and other libraries do not load one for all.
     """
     if shape is None or lora is None:
         return
@@ -149,7 +150,7 @@ def memory_refusals(recipe: Stage, memory: Memory | None, device: Device) -> Ite
 def rotary_refusals(
     recipe: Stage, shape: ModelShape | None, memory: Memory | None, device: Device
 ) -> Iterator[str]:
-    """Rotary tables, a row for every position the model may see, take memory too; told where the rest fits."""
+    """Rotary tables, with a row per position, take memory, too; checked only if the rest fits."""
     there = device_memory(device)
     if shape is None or memory is None or there is None or memory.least > there:
         return
@@ -194,9 +195,8 @@ def disk_warnings(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: i
     peak = peak_bytes(checkpoint, recipe.checkpoints, recipe.steps, keeps_best=recipe.keeps_best)
     if checkpoint.whole <= disk_free < peak:
         yield (
-            f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has "
-            f"{gigabytes(disk_free)} free; lower checkpoints.keep or checkpoints.resumable, or set run.root to "
-            "another disk"
+            f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has {gigabytes(disk_free)} free; "
+            "lower checkpoints.keep or checkpoints.resumable, or set run.root to another disk"
         )
 
 

@@ -1,4 +1,4 @@
-"""The first line of a run's recipe.toml: a checksum of all below it, so that a resume sees a change or damage.
+"""The first line of a run's recipe.toml: a checksum of the rest, so that a resume detects changes and damage.
 
     seal("steps = 2\\n")                         -> "# checksum 9a1be2c4 of recipe 1, …\\nsteps = 2\\n"
     read_seal("# checksum … of recipe 1, …\\nsteps = 3\\n") -> Seal("broken", 0)

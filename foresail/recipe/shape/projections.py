@@ -1,4 +1,4 @@
-"""The seven matrices of a block, by the names that users of LoRA know, and what low-rank pairs beside them take."""
+"""The seven matrices of a block, by the names that users of LoRA know, and the size of their adapters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def projection_sizes(shape: ModelShape) -> dict[str, tuple[int, int]]:
 
 
 def count_adapters(shape: ModelShape, rank: int, targets: tuple[str, ...]) -> int:
-    """Numbers in all pairs: an A for every target, and a B as high as the matrix that the target is part of."""
+    """Numbers in all adapters: an A for every target, and a B as high as the matrix that the target is part of."""
     sizes, adapted = projection_sizes(shape), projections_of(targets)
     block = 0
     for names in STACKS.values():
@@ -68,7 +68,7 @@ def count_adapters(shape: ModelShape, rank: int, targets: tuple[str, ...]) -> in
 
 
 def narrowest(shape: ModelShape, targets: tuple[str, ...]) -> tuple[str, int]:
-    """The target with the smallest side, and that side: a pair of a higher rank could do no more."""
+    """The target with the smallest side, and that side: an adapter of a higher rank could do no more."""
     sides = {name: min(size) for name, size in projection_sizes(shape).items()}
     name = min(projections_of(targets), key=sides.__getitem__)
     return name, sides[name]

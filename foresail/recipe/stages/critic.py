@@ -12,7 +12,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.inputs import check_weights
 
-SLOWEST_HEAD = 1e-4  # learning rate at which one layer still moves
+SLOWEST_HEAD = 1e-4  # learning rate below which a single layer hardly changes
 
 
 def critic_mistakes(critic: parts.Critic | None, advantage: str, steps: int) -> Iterator[str]:

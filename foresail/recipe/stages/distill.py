@@ -38,8 +38,7 @@ class Distill(RolloutStage):
         if self.teacher.divergence == "sampled" and self.sampling.truncates:
             yield (
                 "with top_p, top_k or min_p the engine samples from a truncated distribution, which "
-                'teacher.divergence = "sampled" takes for the student\'s; remove them, or set another '
-                "divergence"
+                'teacher.divergence = "sampled" takes for the student\'s; remove them, or set another divergence'
             )
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:

@@ -1,4 +1,4 @@
-"""What the recipes of stages share that learn from preferences in files: pairs of answers, or answers judged alone.
+"""What the recipes of preference stages share, whose data are pairs of answers or answers judged one by one.
 A stage declares its data and its loss, and says again what it has otherwise.
 """
 
@@ -30,7 +30,7 @@ from foresail.recipe.tables.sources import (
 
 
 class PreferenceStage(Stage):
-    """A stage on preferences, with a reference that it compares with."""
+    """A stage that trains on preferences, with a reference model."""
 
     unit: ClassVar[str] = "answers"
     entries: ClassVar[str]  # what a row of its data is, in words

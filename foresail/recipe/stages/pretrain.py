@@ -87,7 +87,7 @@ class Pretrain(Stage):
         return self.stages[number].name or f"stage {number + 1}"
 
     def long_from(self, number: int) -> int | None:
-        """Documents of a stage with more tokens are long; None: nothing says so."""
+        """Number of tokens above which documents of a stage are long; None: not set."""
         before = self.stages[number - 1].length if number else None
         return self.stages[number].long_from or before
 
@@ -179,7 +179,7 @@ class Pretrain(Stage):
                 yield f"{place}: {error}"
 
     def corpora(self) -> Iterator[tuple[str, Corpus | HeldOutCorpus]]:
-        """Each once, with where the recipe names it first."""
+        """Each corpus once, with the first place in the recipe that names it."""
         seen: set[str] = set()
         every = [
             (f"{stage_place}.{place}", corpus)

@@ -31,7 +31,7 @@ MAX_GROWING = 100_000  # updates of full size that a batch may take to grow: eac
 
 
 class Corpus(Part):
-    """Token shards to learn from, as `foresail data tokenize` makes them."""
+    """Token shards to train on, as `foresail data tokenize` writes them."""
 
     source: str = Field(description="folder of token shards")
     name: SourceName | None = Field(None, description="name in metrics; default: the folder's name")
@@ -50,7 +50,7 @@ class Corpus(Part):
 
 
 class HeldOutCorpus(Part):
-    """Token shards kept from training, to measure the loss by."""
+    """Held-out token shards, to measure the loss on."""
 
     source: str = Field(description="folder of token shards")
     name: SourceName | None = Field(None, description="name in metrics; default: the folder's name")
@@ -112,7 +112,7 @@ class PretrainStage(Part):
 
     @property
     def rows(self) -> int:
-        """Of a full update."""
+        """Rows of a full update."""
         return self.batch_tokens // self.length
 
     def mistakes(self, lr: float) -> Iterator[str]:
@@ -161,7 +161,7 @@ class StageLength(NamedTuple):
 
 
 def rows_per_update(stage: PretrainStage, done: int) -> int:
-    """Of the update after `done` tokens of the stage."""
+    """Rows of the update after `done` tokens of the stage."""
     if done >= stage.batch_warmup_tokens:
         return stage.rows
     first = max(1, (stage.batch_start_tokens or 0) // stage.length)

@@ -87,7 +87,7 @@ class Rl(RolloutStage):
         critic, learners = 0, tuple[ModelShape, ...]()
         if self.critic is not None:
             critic, learners = critic_memory(self.critic, shape, dtype, self.max_length)
-        # beside low-rank pairs the frozen model itself is the reference, unless another is named
+        # with LoRA the frozen model itself is the reference, unless another is named
         pulled = self.loss.kl_weight > 0 and (self.lora is None or self.loss.reference is not None)
         reference = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if pulled else 0
         more = super().extra_memory(shape, dtype)

@@ -53,10 +53,7 @@ def group_mistakes(samples_per_prompt: int, advantage: str, *, dynamic_sampling:
     if samples_per_prompt > 1:
         return
     if advantage not in ("gae", "reinforce++"):
-        yield (
-            f'advantage.kind "{advantage}" compares the samples of a problem; '
-            "set samples_per_prompt = 2 or more"
-        )
+        yield f'advantage.kind "{advantage}" compares the samples of a problem; set samples_per_prompt = 2 or more'
     elif dynamic_sampling:
         yield (
             "with samples_per_prompt = 1 no group has two different rewards, so dynamic sampling would drop all; "

@@ -112,7 +112,7 @@ class RolloutStage(Stage):
 
     @property
     def num_passes(self) -> int:
-        """Times that a step's updates go through its samples."""
+        """Passes of a step's updates over its samples."""
         return 1
 
     @property
@@ -131,7 +131,7 @@ class RolloutStage(Stage):
 
     @property
     def max_length(self) -> int:
-        """Of any sample in any stage, and of answers to held-out problems, which follow `sampling` throughout."""
+        """The longest sample of any stage, and of held-out problems, which always use `sampling`."""
         longest = max(phase.sampling.max_new_tokens for phase in (self, *self.phases))
         return self.max_prompt_tokens + longest
 
@@ -255,7 +255,7 @@ class RolloutStage(Stage):
 
     @property
     def num_copies(self) -> int:
-        """Of the weights, here for engines: where the trained are shards or change meanwhile; and vLLM's."""
+        """Copies of the weights for engines: where the trained ones are sharded or change, and for vLLM."""
         shards = self.cluster.ranks > 1 and not have_copies(self.cluster, self.rollout)
         vllm = self.rollout.backend == "vllm" and not on_ray(self.cluster, self.rollout)
         return (shards or self.rollout.staleness > 0) + vllm

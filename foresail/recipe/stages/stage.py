@@ -189,7 +189,7 @@ class Stage(CheckedPart):
         return memory.on_ranks(self.cluster.ranks, device)
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
-        """Where checkpoints.dtype rounds the weights, the exact ones are kept beside them."""
+        """If checkpoints.dtype rounds the weights, the exact ones are saved, too."""
         # whatever shares ranks have
         whole = self.model_copy(update={"cluster": Cluster(), "micro_batch_tokens": self.packed_tokens})
         memory, dtype = whole.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
@@ -212,7 +212,7 @@ class Stage(CheckedPart):
         return {}
 
     def count_records(self) -> int | None:
-        """Records the run will draw from, where they can be counted at a glance."""
+        """Number of records that the run draws from; None if it cannot be counted quickly."""
         return next(map(count_records, self.sources().values()), None)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
@@ -240,10 +240,7 @@ class Stage(CheckedPart):
         """Settings that run, but are probably mistakes."""
         settings = self.checkpoints
         if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
-            yield (
-                f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = '
-                '"min"'
-            )
+            yield f'checkpoints.best = "{settings.best}" keeps the highest value; set checkpoints.best_is = "min"'
 
     def batch_notes(self) -> Iterator[str]:
         """Lines below the table of batches."""

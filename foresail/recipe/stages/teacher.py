@@ -56,7 +56,7 @@ def teacher_refusals(teacher: Teacher | None, max_length: int) -> Iterator[str]:
 
 
 def teacher_bytes(teacher: Teacher | None, dtype: Dtype, max_length: int) -> int:
-    """Its weights; nothing where it cannot be read, which is refused elsewhere."""
+    """Bytes of its weights; 0 if it cannot be read, which another check reports."""
     if teacher is not None:
         with suppress(OSError, ValueError):
             shape = read_shape(teacher.path, context=max_length).without_mtp()

@@ -39,10 +39,7 @@ def backend_mistakes(
             'with rollout.backend = "vllm"'
         )
     if engine.kv_dtype == "fp8":
-        yield (
-            'engine.kv_dtype = "fp8" is for the native engine; set it to "model" with rollout.backend = '
-            '"vllm"'
-        )
+        yield 'engine.kv_dtype = "fp8" is for the native engine; set it to "model" with rollout.backend = "vllm"'
     if sampling.thinking_budget is not None:
         yield (
             "sampling.thinking_budget inserts tokens into responses, which only the native engine can "

@@ -36,8 +36,7 @@ class Credit(CheckedPart):
         "uniform",
         description="uniform: the same advantage for every token; pbsd: turns weighted by their evidence for the "
         "answer; opsd: self-distillation, the teacher is the model with the answer in its prompt; "
-        "turn_rewards: adds the advantage of each turn's own reward; turn_gae: GAE over turns, with a "
-        "critic",
+        "turn_rewards: adds the advantage of each turn's own reward; turn_gae: GAE over turns, with a critic",
     )
     level: Literal["turn", "token"] = Field("turn", description="pbsd: unit that evidence is summed over")
     form: Literal["weights", "raw", "additive"] = Field(
@@ -47,9 +46,8 @@ class Credit(CheckedPart):
     )
     student: Literal["plain", "placebo", "contrastive", "mixed"] = Field(
         "plain",
-        description="pbsd: what the student's prompt says about the answer. plain: nothing; placebo: that there is "
-        "one, without it; contrastive: a wrong one; mixed: a wrong one where the sample is right, else "
-        "nothing",
+        description="pbsd: what the student's prompt says about the answer. plain: nothing; placebo: that there "
+        "is one, without it; contrastive: a wrong one; mixed: a wrong one where the sample is right, else nothing",
     )
     hint: str = Field(
         "\n\n(The correct answer is {answer}.)",
@@ -122,8 +120,7 @@ class Credit(CheckedPart):
                     )
         if "{answer}" not in self.hint:
             yield (
-                "hint does not contain {answer}, so the teacher would know no more than the student; add "
-                "{answer}"
+                "hint does not contain {answer}, so the teacher would know no more than the student; add {answer}"
             )
         if self.kind == "pbsd" and self.form != "additive" and self.low == self.high:
             yield (
@@ -141,9 +138,8 @@ def credit_mistakes(credit: Credit, advantage: str, steps: int) -> Iterator[str]
         )
     if credit.kind in ("pbsd", "opsd", "turn_rewards") and advantage == "gae":
         yield (
-            f'credit.kind "{credit.kind}" distributes one advantage per sample over its tokens, and a '
-            'critic gives every token its own; set advantage.kind = "grpo", or credit.kind = "uniform" '
-            'or "turn_gae"'
+            f'credit.kind "{credit.kind}" distributes one advantage per sample over its tokens, and a critic '
+            'gives every token its own; set advantage.kind = "grpo", or credit.kind = "uniform" or "turn_gae"'
         )
     if credit.warmup_steps >= steps:
         yield (

@@ -119,8 +119,7 @@ class Environment(Part):
             return
         if self.columns:
             yield (
-                "environment.columns is for environment.program, and an environment gets the whole row; "
-                "remove it"
+                "environment.columns is for environment.program, and an environment gets the whole row; remove it"
             )
         if (self.name is None) == (not self.tools and not self.mcp):
             yield (

@@ -95,7 +95,7 @@ def check_tokenizer(
 
 
 def has_chat_template(directory: Path) -> bool:
-    """In a file of its own, or in the tokenizer's settings; what cannot be read is not judged."""
+    """Whether it is in a file of its own or in the tokenizer's settings; True if these cannot be read."""
     settings = directory / "tokenizer_config.json"
     if (directory / "chat_template.jinja").is_file():
         return True
@@ -110,7 +110,7 @@ def has_chat_template(directory: Path) -> bool:
 
 
 def tokenizer_size(file: Path) -> int | None:
-    """One more than the largest id, added tokens included; None where the file is too long to look."""
+    """One more than the largest id, added tokens included; None if the file is too large to read here."""
     if file.stat().st_size > LARGEST_TOKENIZER:
         return None
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def tokenizer_size(file: Path) -> int | None:
 
 
 def check_wandb() -> Iterator[str]:
-    """Installed, and logged in or offline: else it asks on the terminal, or fails, once the run has begun."""
+    """Whether it is installed, and logged in or offline; else it would ask or fail after the run has started."""
     if find_spec("wandb") is None:
         yield "run.wandb is set, but Weights & Biases is not installed; pip install 'foresail[wandb]'"
     elif not (os.environ.get("WANDB_API_KEY") or wandb_is_offline() or wandb_is_logged_in()):
@@ -218,7 +218,7 @@ def first_line(file: Path) -> bytes:
 
 
 def count_records(source: str) -> int | None:
-    """Records of a JSONL file, by its lines, or of a generator; None for what is not known at a glance."""
+    """Number of records of a JSONL file or a generator; None if it cannot be counted quickly."""
     name, _, settings = source.partition(":")
     if name in BUILT_IN_SOURCES:
         count = re.search(r"\b(?:count|size)=(\d+)", settings)

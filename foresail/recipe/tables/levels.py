@@ -60,7 +60,7 @@ def read_by_id(path: Path, key: str, convert: Callable[[Any], T]) -> dict[str, T
 
 
 def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]]) -> Iterator[str]:
-    """Levels that cannot be read, and weights on levels of which there is no problem.
+    """Levels that cannot be read, and weights on levels that no problem has.
 
     `mixes` are the weights and a step's prompts, by the words that say where they hold.
     """
@@ -96,7 +96,7 @@ def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: i
 
 
 def count_levels(data: Problems) -> Counter[int] | None:
-    """Problems by level, as far as one look tells; None where there are no levels, or a look takes too long."""
+    """Problems by level; None if there are no levels, or counting would take too long."""
     if data.difficulty is not None:
         path = Path(data.difficulty)
         if path.is_file() and path.stat().st_size > LARGEST_COUNTED:

@@ -35,10 +35,7 @@ def alone_mistakes(settings: Mtp, router: Router | None) -> Iterator[str]:
                 f"model is frozen; set mtp.{key} above 0"
             )
     if router is not None:
-        yield (
-            f'[router] trains routers, and with mtp.train = "{settings.train}" they are frozen; remove '
-            "[router]"
-        )
+        yield f'[router] trains routers, and with mtp.train = "{settings.train}" they are frozen; remove [router]'
 
 
 def mtp_refusals(settings: Mtp | None, shape: ModelShape) -> Iterator[str]:

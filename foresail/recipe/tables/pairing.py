@@ -38,5 +38,5 @@ class OnlineReference(Part):
 
     @property
     def kept(self) -> bool:
-        """Pairs are drawn anew at every step, so nothing of them can be computed before."""
+        """Every step has new pairs, so the reference's log-probabilities cannot be cached."""
         return False

@@ -432,7 +432,7 @@ class Critic(Part):
 
 
 class DynamicSampling(Part):
-    """Groups whose samples all got the same reward teach nothing; replace them."""
+    """Replaces groups whose samples all got the same reward: they have no learning signal."""
 
     enabled: bool = Field(
         True, description="replace groups whose samples all got the same reward; false: keep them"

@@ -116,7 +116,7 @@ class Reference(Part):
 
 
 def pair_mistakes(max_length: int, packed_tokens: int, context: int) -> Iterator[str]:
-    """A pair that no micro-batch has room for; that one answer fits is checked for every stage."""
+    """A micro-batch too small for both answers of a pair; a single answer is checked for every stage."""
     if max_length <= packed_tokens < 2 * max_length:
         yield (
             f"both answers of a pair are computed together: 2 x {max_length} tokens do not fit a micro-batch of "

@@ -26,7 +26,7 @@ QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 
 
 def check_function_name(grader: Any) -> Function:
-    """Text as a recipe has it, or the function itself, as a Python program may give it."""
+    """A grader's name, as in a recipe, or a function, as a Python program may give it."""
     if not isinstance(grader, str) and not callable(grader):
         raise PydanticCustomError("string_type", "it must be text")
     return grader
@@ -68,7 +68,7 @@ class LearnedReward(Part):
 
 
 class Term(Part):
-    """A score that is added to the reward, and has a curve of its own."""
+    """A score that is added to the reward, with a metric of its own."""
 
     grader: GraderName = Field(
         description="file.py:function, module:function, math, exact, qa, code, environment or model"
@@ -156,17 +156,17 @@ class Reward(Part):
 
     @property
     def has_scores(self) -> bool:
-        """Whether rewards may say more than right or wrong."""
+        """Whether rewards may be other than right or wrong."""
         return bool(self.terms) or self.own_function
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is graded, so that every response has the same reward."""
+        """Whether there is no grader, so that every response has the same reward."""
         return self.grader == NO_GRADER and not self.terms
 
     @property
     def shapes(self) -> bool:
-        """Whether length, format or language take something off."""
+        """Whether penalties for length, format or language are set."""
         return bool(self.overlong_buffer or self.format_weight or self.language_weight)
 
     @property
@@ -183,7 +183,7 @@ class Reward(Part):
         return MODEL in (self.grader, *(term.grader for term in self.terms))
 
     def without_model(self) -> Reward | None:
-        """What graders other than the reward model are asked for; None: nothing."""
+        """The reward without the reward model; None if nothing is left."""
         terms = tuple(term for term in self.terms if term.grader != MODEL)
         grader = NO_GRADER if self.grader == MODEL else self.grader
         if grader == NO_GRADER and not terms:
@@ -198,7 +198,7 @@ class Reward(Part):
 
     @property
     def functions(self) -> dict[str, Function]:
-        """All functions of one's own, by the key that has them."""
+        """All functions of the user, by their keys."""
         main = {"reward.grader": self.grader} if self.own_function else {}
         return main | {
             f"reward.terms#{number}.grader": term.grader

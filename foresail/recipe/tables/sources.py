@@ -42,7 +42,7 @@ class ProblemSource(Problems):
 
 
 class HeldOut(Problems):
-    """Problems kept from training, to measure by."""
+    """Held-out problems."""
 
     samples: int = Field(
         0, ge=0, description="0: one greedy answer; k: mean@k over k answers, drawn with `sampling`"
@@ -72,7 +72,7 @@ LearntRoles = Annotated[
 
 
 class Chatlog(Part):
-    """Conversations, and which of their words count."""
+    """Conversations, and which of their tokens have a loss."""
 
     source: str = Field(description="JSONL or parquet of conversations, or a generator with solutions")
     name: SourceName | None = Field(
@@ -112,7 +112,7 @@ class Chatlog(Part):
 
 
 class HeldOutPreferences(Part):
-    """Preference pairs kept from training, to measure by."""
+    """Held-out preference pairs."""
 
     source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
     name: SourceName | None = Field(None, description="name in metrics; default: the file's name")
@@ -128,7 +128,7 @@ class HeldOutPreferences(Part):
 
 
 class Preferences(HeldOutPreferences):
-    """Preference pairs to learn from."""
+    """Preference pairs to train on."""
 
     weight: Weight = None
     epochs: Epochs = None
@@ -146,21 +146,21 @@ AnswerTooLong = Annotated[
 
 
 class HeldOutAnswers(HeldOutPreferences):
-    """Judged answers kept from training, to measure by."""
+    """Held-out judged answers."""
 
     source: AnswerFile
     too_long: AnswerTooLong = "error"
 
 
 class Answers(Preferences):
-    """Judged answers to learn from."""
+    """Judged answers to train on."""
 
     source: AnswerFile
     too_long: AnswerTooLong = "error"
 
 
 class Conversations(Chatlog):
-    """Conversations to imitate."""
+    """Conversations to train on."""
 
     weight: Weight = None
     epochs: Epochs = None
@@ -230,10 +230,7 @@ def name_mistakes(key: str, sources: Sequence[Labelled]) -> Iterator[str]:
     counts = Counter(source.label for source in sources)
     for place, source in named(key, sources):
         if counts[source.label] > 1:
-            yield (
-                f'{place} has the name "{source.label}", and so has another source; give each a name of its '
-                "own"
-            )
+            yield f'{place} has the name "{source.label}", and so has another source; give each a name of its own'
 
 
 def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
@@ -263,7 +260,7 @@ def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> It
 
 
 def reward_for(source: Problems, reward: Reward) -> Reward:
-    """The recipe's reward, with the source's own grader. Scores of a function of one's own stay as they are."""
+    """The recipe's reward with the source's own grader. Scores of a user's function stay as they are."""
     if source.grader is None or source.grader == reward.grader:
         return reward
     settings = {**reward.model_dump(), "grader": source.grader}
@@ -274,13 +271,13 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
 
 
 def as_graded(source: AnyProblems, reward: Reward) -> AnyProblems:
-    """The source with the recipe's grader as its own, where that one needs no answers."""
+    """The source with the recipe's grader as its own, if that grader needs no answers."""
     inherits = source.grader is None and reward.grader in ANSWERLESS
     return source.model_copy(update={"grader": reward.grader}) if inherits else source
 
 
 def count_rows(source: Source) -> int | None:
-    """What it has at a glance, within its limit."""
+    """Number of rows, within the limit; None if it cannot be counted quickly."""
     count = count_records(source.source)
     return count if count is None or source.limit is None else min(count, source.limit)
 
@@ -293,7 +290,7 @@ def count_all(sources: Sequence[Source]) -> int | None:
 def supply_warnings(
     sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences], drawn: int, unit: str
 ) -> Iterator[str]:
-    """Where every source has an end, and together they have less than the run draws."""
+    """Warns if all sources have limited epochs, and together fewer rows than the run draws."""
     ends = [
         None if (count := count_rows(source)) is None or source.epochs is None else count * source.epochs
         for source in sources

@@ -213,7 +213,7 @@ def test_wrong_values_are_answered_in_plain_words(tmp_path: Path, override: str,
 
 def test_missing_values_say_what_they_are(tmp_path: Path) -> None:
     message = refuse(tmp_path, 'stage = "rl"\n[data]\nlimit = 3\n')
-    assert "model is missing; add a table [model]: The starting point" in message
+    assert "model is missing; add a table [model]: The model to start from" in message
     assert "data.source is missing; set it: file.jsonl, file.parquet" in message
     assert "steps is missing; set it: rollout-and-update rounds" in message
 

@@ -81,7 +81,7 @@ def test_conversations_may_be_a_path_a_table_or_several(tmp_path: Path) -> None:
     dropping = load(tmp_path, CHATS, "data.too_long=drop")
     assert isinstance(dropping, Sft)
     assert (dropping.data[0].source, dropping.data[0].too_long) == ("d.jsonl", "drop")
-    assert '[data]  # Conversations to imitate.\nsource = "d.jsonl"' in to_toml(dropping)
+    assert '[data]  # Conversations to train on.\nsource = "d.jsonl"' in to_toml(dropping)
     assert load(tmp_path, to_toml(dropping)) == dropping
 
 
