@@ -37,7 +37,7 @@ class AnnouncedFleet(Fleet):
         """Nothing to do: simulated instances advance with the clock."""
         return True
 
-    def _to_ask(self) -> Sequence[str]:
+    def _poll_order(self) -> Sequence[str]:
         names = sorted(self._news, key=self._places.__getitem__)
         self._news.clear()
         return names

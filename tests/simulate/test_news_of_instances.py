@@ -41,7 +41,7 @@ class AskAndTellAll(Fleet):
     def __init__(self, instances, policy, pool, news, **options) -> None:
         super().__init__(instances, policy, pool, **options)
 
-    def _tell_others(self, report: Report) -> None:
+    def _share_text(self, report: Report) -> None:
         spec, completion = report.event.spec, report.completion
         for name, instance in self.instances.items():
             if name != report.event.instance:
