@@ -244,7 +244,7 @@ class Engine:
             self.give_back_memory()
 
     def drafts_by_slot(self, drafts: Mapping[str, Draft]) -> Drafts:
-        """Drafts by slot, from drafts by request id that continue `tokens(id)`; requests without a slot are left out."""
+        """Drafts by slot, from drafts by request id, which continue `tokens(id)`; only for requests with a slot."""
         self.read_pending()
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})

@@ -23,7 +23,7 @@ from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.mtp import DraftLayout
-from foresail.engine.kernels.packs import attend_packs, most_packed
+from foresail.engine.kernels.packs import attend_packs, max_packed
 from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.kernels.sampling import sample_untruncated
 from foresail.engine.mtp import Verified
@@ -144,7 +144,7 @@ class CudaRunner:
         changed = last is None or last.kind.propose != self.propose or not np.array_equal(block, last.block)
         if self.last_plan is None or old or changed:
             self.plan_steps = 0
-            packs = plan_packs(self.host_table, block, max(1, most_packed(self.group)), self.page_size)
+            packs = plan_packs(self.host_table, block, max(1, max_packed(self.group)), self.page_size)
             token_bytes = 2 * self.cache.keys[0, 0, 0].numel() * self.cache.dtype.itemsize
             kind = GraphKind(
                 size=bucket_of(block.shape[1]),

@@ -41,8 +41,8 @@ class StopStrings:
         return state
 
     def _tail(self, strings: tuple[str, ...], response: Sequence[int]) -> Sequence[int]:
-        """The last tokens that determine the state: no unfinished string begins before them, nor a finished one that
-        overlaps with an unfinished one.
+        """The last tokens, which determine the state: no unfinished string begins before them, nor a finished one
+        that overlaps with an unfinished one.
         """
         num_bytes, first = 2 * max(len(string.encode()) for string in strings), len(response) - 1
         while first > 0 and num_bytes > 0:  # bytes before the last token

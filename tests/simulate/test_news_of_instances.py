@@ -82,7 +82,7 @@ def test_only_instances_that_ran_a_sibling_are_told():
     """Sixteen instances, and each group of four fits on few of them: far fewer messages than instances."""
     simulation = small(cluster={"instances": 16}, workload={"groups": 8})
     result = run_counting(simulation)
-    assert 0 < result.told_texts < 8 * result.decisions
+    assert 0 < result.sibling_messages < 8 * result.decisions
 
 
 def run_counting(simulation):
