@@ -1,4 +1,4 @@
-"""Where a run of pretraining stands in its corpora: the rows of an update, and where each corpus goes on."""
+"""The position of a pretraining run in its corpora: the rows of an update, and each corpus's next place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number
 
 
 class DrawnRows(NamedTuple):
-    """The rows of an update, none where the run ends, and where each corpus goes on after them.
+    """The rows of an update, none where the run ends, and each corpus's place after them.
 
     `left`: tokens in windows that were packed for the stage before, whose rows no longer fit.
     """
@@ -55,10 +55,8 @@ def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress
 def enter_stage(
     stages: Sequence[Supplies], where: Where, places: Mapping[str, CorpusPlace]
 ) -> tuple[dict[str, CorpusPlace], int]:
-    """Where each corpus goes on, and the tokens in windows that no longer fit. Only a stage's first update changes
-    either.
-    """
-    after, left = dict(places), 0
+    """Each corpus's place, and the tokens in windows that no longer fit. Only a stage's first update changes
+    either.""" after, left = dict(places), 0
     if where.done or not where.stage:
         return after, left
     goes_on = {(supply.name, supply.form) for supply in stages[where.stage]}
