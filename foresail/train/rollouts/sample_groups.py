@@ -32,7 +32,9 @@ from foresail.train.session import Session
 
 def open_rollouts(session: Session[Sampled], setup: Setup, *, anew: bool) -> Rollouts:
     """`anew`: rewards or environment have changed, so the checkpoint's samples for the next step are drawn
-    again.""" synchronous = SynchronousRollouts(
+    again.
+    """
+    synchronous = SynchronousRollouts(
         partial(sample_groups, session.recipe, setup),
         partial(update_engines, session, setup.fleet),
         session.display,

@@ -56,7 +56,9 @@ def enter_stage(
     stages: Sequence[Supplies], where: Where, places: Mapping[str, CorpusPlace]
 ) -> tuple[dict[str, CorpusPlace], int]:
     """Each corpus's place, and the tokens in windows that no longer fit. Only a stage's first update changes
-    either.""" after, left = dict(places), 0
+    either.
+    """
+    after, left = dict(places), 0
     if where.done or not where.stage:
         return after, left
     goes_on = {(supply.name, supply.form) for supply in stages[where.stage]}
