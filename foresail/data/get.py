@@ -1,9 +1,9 @@
-"""Well-known data sets as files that recipes name: fetched through `datasets`, or taken from a folder of one's own.
+"""Well-known data sets as JSONL files: fetched through `datasets`, or converted from a folder of downloads.
 
     foresail data get gsm8k                    -> data/gsm8k/train.jsonl, data/gsm8k/test.jsonl
     foresail data get gsm8k --from DOWNLOADS   the same from files that are there already
 
-Columns stay as they are, for the usual ones are known. Rows without an answer are left out and counted.
+Columns are unchanged. Rows without an answer are left out and counted.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ KNOWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """A split: written, there already (`rows` is None), or `missing`, for the folder does not hold it."""
+    """A split: written, already there (`rows` is None), or `missing` from the folder."""
 
     path: Path
     rows: int | None = None
@@ -110,7 +110,7 @@ class NoSuchSplit(ValueError):
 
 
 def get(name: str, root: Path, folder: Path | None = None) -> list[Fetched]:
-    """Every split as root/NAME/SPLIT.jsonl; one that is there is left alone."""
+    """Write every split as root/NAME/SPLIT.jsonl; an existing file is left alone."""
     if name not in KNOWN:
         near = get_close_matches(name, KNOWN, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -161,7 +161,7 @@ def read_hub(name: str, known: KnownData, split: str) -> Iterator[Row]:
         ) from error
     try:
         rows = load_dataset(known.hub, known.config, split=known.splits[split])
-    except Exception as error:  # of a dozen kinds, from no network to a server's mood
+    except Exception as error:  # of many kinds, such as no network or a server's failure
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise OSError(
             f"{known.hub} could not be fetched ({said}); is there a network? Try again, {from_folder}"

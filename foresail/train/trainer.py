@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 import torch
 
 from foresail.data.corpus.corpus import Corpus
-from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.length_view import CorpusSource
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library, choose_threads
 from foresail.recipe.stages.stage import Stage
@@ -87,7 +87,7 @@ class Trainer(Generic[Recipe]):
         self.reference: Decoder | None = None
         self.teacher: Decoder | None = None
         self.corpora: dict[str, Corpus] = {}  # of pretraining, by folder
-        self.sources: list[list[Source]] = []  # of its stages
+        self.sources: list[list[CorpusSource]] = []  # of its stages
         self.copy: Decoder | None = None  # of all weights, for the engines of this rank
         self.copy_version: int | None = None  # the step after which they were copied
 

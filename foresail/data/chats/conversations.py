@@ -53,7 +53,7 @@ Mode = bool | Literal["auto"] | None  # thinking on, off, as the answer shows, o
 
 @dataclass(frozen=True, kw_only=True)
 class Chat:
-    """A conversation, and the tools that its chat template is told of, with thinking on or off where that is said.
+    """A conversation with its tools for the chat template, and with thinking on or off where the row says so.
 
     `row` is its number in its source, from 0, and `id` its problem's, where it has one. `only_last`: its last
     answer alone is learnt.
@@ -70,7 +70,7 @@ class Chat:
 def load_chats(source: str | Path, limit: int | None = None, thinking: Mode = None) -> list[Chat]:
     """A row {"prompt": "2+2", "completion": "4"} -> Chat of Message(user, "2+2"), Message(assistant, "4").
 
-    `thinking`, where it is set, counts more than what rows say.
+    `thinking`, if it is set, overrides the rows.
     """
     if names_generator(str(source)):
         own = thinking if isinstance(thinking, bool) else None
@@ -165,14 +165,14 @@ def from_sharegpt(row: Row) -> tuple[Message, ...]:
 
 
 def with_system(row: Row, conversation: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What the column system says comes first, unless the conversation has a system message of its own."""
+    """The column `system` as the first message, unless the conversation has a system message."""
     system = row.columns.get("system")
     has_own = not system or conversation[0].role == "system"
     return conversation if has_own else (Message(role="system", content=str(system)), *conversation)
 
 
 def to_role(entry: Any, place: str) -> Any:
-    """ShareGPT's names for ours; what is not ShareGPT's stays as it is."""
+    """ShareGPT's speaker as our role; other values are unchanged."""
     if not isinstance(entry, dict) or not {"from", "value"} <= entry.keys():
         return entry
     speaker = entry["from"]
@@ -190,7 +190,7 @@ def from_alpaca(row: Row) -> tuple[Message, ...]:
 
 
 def alpaca_prompt(row: Row) -> tuple[Message, ...]:
-    """With what the column history says before it."""
+    """The user message, with the column `history` as turns before it."""
     (asked,) = to_turns(row, "instruction", "user")
     more = row.columns.get("input")
     if more:

@@ -1,4 +1,4 @@
-"""Conversations of problems that are neither too easy nor too hard for a model: by its pass rates, from a file.
+"""A window of pass rates: conversations of problems that are neither too easy nor too hard for a model.
 
 [[data]]
 source = "long-chains.jsonl"            # rows with an id, or in the order of the problems that were measured
@@ -65,7 +65,7 @@ def keep_window(
 
 
 def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
-    """Several chains of one problem: ids that are known and not each row's own."""
+    """Whether rows share ids, as several solutions of one problem do."""
     return any(identity in rates for identity in ids if identity is not None)
 
 

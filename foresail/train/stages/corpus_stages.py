@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
-from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.length_view import CorpusSource
 from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.recipe.stages.pretrain_stage import Where, locate, rows_per_update
@@ -16,7 +16,7 @@ from foresail.train.checkpoints.checkpoint import Progress
 Supplies = list[CorpusSupply]
 
 
-def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:
+def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[CorpusSource]], number: int) -> Supplies:
     length, seed = recipe.stages[number].length, recipe.run.seed
     return [
         CorpusSupply(

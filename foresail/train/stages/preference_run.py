@@ -66,13 +66,13 @@ def run_preferences(
 ) -> Outcome:
     """`reader` may have read the data already."""
 
-    def open_data(session: Session[PreferenceStage]) -> Preferences[Entry]:
-        return Preferences(session, objective, reader or Reader(session.tokenizer))
+    def open_data(session: Session[PreferenceStage]) -> PreferenceData[Entry]:
+        return PreferenceData(session, objective, reader or Reader(session.tokenizer))
 
     return run_supervised(recipe, open_data, objective.update, resume=resume)
 
 
-class Preferences(Generic[Entry]):
+class PreferenceData(Generic[Entry]):
     """A run's training and held-out data, with the reference's cached log-probabilities."""
 
     def __init__(

@@ -36,7 +36,7 @@ class StepData:
     progress: Progress
 
 
-class Supply(Protocol):
+class TrainingData(Protocol):
     """A stage's data: drawn for each step, and measured."""
 
     def draw(self, step: int) -> StepData | None:
@@ -48,7 +48,7 @@ class Supply(Protocol):
 
 def run_supervised(
     recipe: Recipe,
-    open_data: Callable[[Session[Recipe]], Supply],
+    open_data: Callable[[Session[Recipe]], TrainingData],
     update: Callable[..., Metrics],
     *,
     resume: bool,
