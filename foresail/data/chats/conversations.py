@@ -73,9 +73,9 @@ def load_chats(source: str | Path, limit: int | None = None, thinking: Mode = No
     `thinking`, if it is set, overrides the rows.
     """
     if names_generator(str(source)):
-        own = thinking if isinstance(thinking, bool) else None
+        mode = thinking if isinstance(thinking, bool) else None
         chats = [
-            Chat(messages=to_imitate(problem, own), id=problem.id)
+            Chat(messages=to_imitate(problem, mode), id=problem.id)
             for problem in generate(str(source))[:limit]
         ]
     else:
@@ -150,11 +150,11 @@ def from_messages(row: Row) -> tuple[Message, ...]:
 
 def from_completion(row: Row) -> tuple[Message, ...]:
     """Answers inside the prompt have no loss, as in TRL, unless they say so themselves."""
-    asked = (
+    prompt = (
         replace(message, train=False) if message.role == "assistant" and message.train is None else message
         for message in to_turns(row, "prompt", "user")
     )
-    return (*asked, *to_turns(row, "completion", "assistant"))
+    return (*prompt, *to_turns(row, "completion", "assistant"))
 
 
 def from_sharegpt(row: Row) -> tuple[Message, ...]:
@@ -178,10 +178,10 @@ def to_role(entry: Any, place: str) -> Any:
     speaker = entry["from"]
     if speaker not in SPEAKERS:
         raise ValueError(f"{place}: unknown speaker {speaker!r}; use one of {', '.join(SPEAKERS)}")
-    said = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
+    message = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
     if speaker == "function_call" and isinstance(entry["value"], str):
-        said |= {"content": "", "tool_calls": read_call(entry["value"], place)}
-    return said
+        message |= {"content": "", "tool_calls": read_call(entry["value"], place)}
+    return message
 
 
 def from_alpaca(row: Row) -> tuple[Message, ...]:
@@ -191,11 +191,11 @@ def from_alpaca(row: Row) -> tuple[Message, ...]:
 
 def alpaca_prompt(row: Row) -> tuple[Message, ...]:
     """The user message, with the column `history` as turns before it."""
-    (asked,) = to_turns(row, "instruction", "user")
+    (question,) = to_turns(row, "instruction", "user")
     more = row.columns.get("input")
     if more:
-        asked = Message(role="user", content=f"{asked.content}\n\n{more}")
-    return (*earlier_turns(row), asked)
+        question = Message(role="user", content=f"{question.content}\n\n{more}")
+    return (*earlier_turns(row), question)
 
 
 def earlier_turns(row: Row) -> list[Message]:

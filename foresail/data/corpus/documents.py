@@ -217,8 +217,8 @@ def read_text(path: Path, separator: str | None) -> Iterator[TextPart]:
     size, begins = 0, True  # a line: the rest of a long one is no separator
     with open_bytes(path) as binary, TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
         while chunk := file.readline(LONGEST_PART):
-            whole, begins = begins, chunk.endswith(("\n", "\r"))
-            if separator is not None and whole and chunk.strip() == separator.strip():
+            is_line, begins = begins, chunk.endswith(("\n", "\r"))
+            if separator is not None and is_line and chunk.strip() == separator.strip():
                 yield TextPart("".join(part), True, str(path))
                 part, size = [], 0
                 continue

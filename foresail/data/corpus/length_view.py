@@ -55,14 +55,14 @@ def split_by_length(
     long = [take(source, "long", boundary, None) for source in sources]
     by_length: list[CorpusSource] = []
     for kind, some, share in (("at most", short, 1 - long_share), ("more than", long, long_share)):
-        there = [source for source in some if source.documents.num_documents]
-        if share and not there:
+        nonempty = [source for source in some if source.documents.num_documents]
+        if share and not nonempty:
             raise ValueError(
                 f"no document of {', '.join(source.label for source in sources)} has {kind} {boundary} tokens; set "
                 "stages.long_share to none, or stages.long_from to another length"
             )
-        total = sum(source.weight for source in there)
-        by_length += [replace(source, weight=share * source.weight / total) for source in there if share]
+        total = sum(source.weight for source in nonempty)
+        by_length += [replace(source, weight=share * source.weight / total) for source in nonempty if share]
     return by_length
 
 

@@ -65,7 +65,9 @@ def write_shard(
     with hidden_sibling(tokens_file) as tokens_aside, hidden_sibling(ends_file) as ends_aside:
         with tokens_aside.open("wb") as tokens_open, ends_aside.open("wb") as ends_open:
             tokens, ends = CheckedFile(file=tokens_open), CheckedFile(file=ends_open)
-            documents = encode_documents(mend(read_piece(piece, form), receipt), encoder, receipt)
+            documents = encode_documents(
+                replace_surrogates(read_piece(piece, form), receipt), encoder, receipt
+            )
             while some := [*islice(documents, DOCUMENTS_AT_ONCE)]:
                 lengths = np.array([len(ids) for ids in some])
                 tokens.write(np.array([*chain.from_iterable(some)], np.dtype(id_type).newbyteorder("<")))
@@ -81,7 +83,7 @@ def write_shard(
     return receipt
 
 
-def mend(parts: Iterable[TextPart], receipt: Receipt) -> Iterator[TextPart]:
+def replace_surrogates(parts: Iterable[TextPart], receipt: Receipt) -> Iterator[TextPart]:
     """Replace lone surrogates, which JSON can hold and UTF-8 cannot, with question marks."""
     mended = False
     for part in parts:

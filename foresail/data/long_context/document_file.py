@@ -19,7 +19,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentJob:
-    """What every process needs: the plan, and where tokenizer and filler are."""
+    """The settings that every process needs: the plan, and where tokenizer and filler are."""
 
     plan: DocumentPlan
     tokenizer: str
@@ -40,8 +40,8 @@ def write_documents(
     job = DocumentJob(plan=plan, tokenizer=tokenizer, filler=filler)
     out.parent.mkdir(parents=True, exist_ok=True)
 
-    def write(aside: Path) -> None:
-        with aside.open("w", encoding="utf-8") as file:
+    def write(partial_file: Path) -> None:
+        with partial_file.open("w", encoding="utf-8") as file:
             for number, text in enumerate(make_all(job, count, workers)):
                 row = {"text": text, "kind": plan.kinds[number % len(plan.kinds)]}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -38,8 +38,8 @@ class Reader:
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
         if source not in self.read_problems:
-            named = [replace(problem, dataset=source.label) for problem in self.load(source)]
-            self.read_problems[source] = add_ids(named, self.tokenizer)
+            labelled = [replace(problem, dataset=source.label) for problem in self.load(source)]
+            self.read_problems[source] = add_ids(labelled, self.tokenizer)
         return self.read_problems[source]
 
     def load(self, source: Problems) -> list[Problem]:

@@ -34,9 +34,11 @@ def choose_best(chats: ChatMixture, values: Sequence[float], settings: Resample)
     """Numbers of the entries to keep: the best share of every source's."""
     chosen: list[int] = []
     for label in dict.fromkeys(chats.datasets):
-        own = [number for number, dataset in enumerate(chats.datasets) if dataset == label]
-        best = best_of([values[number] for number in own], settings.keep, least_first=settings.least_first)
-        chosen += [own[number] for number in best]
+        members = [number for number, dataset in enumerate(chats.datasets) if dataset == label]
+        best = best_of(
+            [values[number] for number in members], settings.keep, least_first=settings.least_first
+        )
+        chosen += [members[number] for number in best]
     return sorted(chosen)
 
 
