@@ -1,11 +1,11 @@
-"""Ray's actors as their starter sees them: room for them, what they say, and that they are gone.
+"""Ray's actors: room reserved for them, orders to them, their messages, and the detection of their loss.
 
     with room_for([Room(cpus=1, gpus=0)] * 3, "PACK", "trainer ranks") as places:
         line = Line(start_actor(Kind, places[0], …))
-        line.receive(0)      # what it has said since
+        line.receive(0)      # its messages since the last call
 
-An actor has two groups of calls. `orders` are obeyed one after the other. `listen` waits for what it has to say,
-and one such call is always under way: so its starter hears of a death, or of a message, without asking.
+An actor has two groups of calls. `orders` run one after the other. `listen` waits for the actor's messages; one
+such call is always pending, so its starter notices a message or a death without polling.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from foresail.recipe.estimates.machine import Room
 
 PACKAGE = Path(__file__).parent
 Message = tuple[Any, Any]  # what it is, and its content
-LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
+LISTEN_SECONDS = 5.0  # of one call to `listen`; any value works
 PATIENCE = 600.0  # seconds for room, for a start, or until a silent actor counts as dead
 GROUPS = {"orders": 1, "messages": 1}  # a thread each
 
 
 class ActorLost(Exception):
-    """It was killed, or its host is gone or silent: another one could do its work."""
+    """It was killed, or its host is lost or silent: a replacement could do its work."""
 
 
 class ActorSilent(ActorLost):
-    """It hangs, or there was never room for it."""
+    """It no longer answers, or there was never room for it."""
 
 
 class ActorFailed(RuntimeError):
-    """It could not begin, or has a mistake: so would another one."""
+    """It could not start, or its code failed: a replacement would fail too."""
 
 
 @contextmanager
 def room_for(
     rooms: Sequence[Room], strategy: Literal["PACK", "SPREAD"], what: str
 ) -> Iterator[list[dict[str, Any]]]:
-    """Ray's options for an actor in each of the rooms, which are reserved all together."""
+    """Ray's options for an actor in each of the rooms, which are reserved together."""
     from ray.util import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    wanted = [{"CPU": room.cpus, "GPU": room.gpus} for room in rooms]
+    bundles = [{"CPU": room.cpus, "GPU": room.gpus} for room in rooms]
     group = placement_group(
-        [{name: amount for name, amount in each.items() if amount} for each in wanted], strategy=strategy
+        [{name: amount for name, amount in bundle.items() if amount} for bundle in bundles], strategy=strategy
     )
     try:
         if not group.wait(PATIENCE):
             raise ValueError(
                 f"the cluster has had no room for the {len(rooms)} {what} for {PATIENCE:.0f} s (each wants "
-                f"{wanted[0]}); bring more hosts, or ask for fewer"
+                f"{bundles[0]}); bring more hosts, or ask for fewer"
             )
         yield [
             {
@@ -77,7 +77,7 @@ def room_for(
 
 
 def start_actor(kind: type, options: Mapping[str, Any], *arguments: Any) -> Any:
-    """On a host whose Foresail is another one it fails, before it does anything."""
+    """Start an actor; it fails on a host with another version of Foresail."""
     import ray
 
     class Checked(kind):
@@ -98,7 +98,7 @@ def end_actor(actor: Any) -> None:
 
 
 def send_order(actor: Any, name: str, *arguments: Any) -> None:
-    """`actor.name(*arguments)`, once it has done what it was told before; nobody waits for it."""
+    """Queue `actor.name(*arguments)` after its earlier orders; does not wait."""
     try:
         getattr(actor, name).options(concurrency_group="orders").remote(*arguments)
     except Exception as error:
@@ -106,14 +106,14 @@ def send_order(actor: Any, name: str, *arguments: Any) -> None:
 
 
 class Line:
-    """To an actor which has `listen`. `heard_at` is when it last answered, or was started."""
+    """Messages of an actor which has `listen`. `heard_at` is when it last answered, or was started."""
 
     def __init__(self, actor: Any) -> None:
         self.actor, self.heard_at = actor, time.monotonic()
         self.listening = self._listen()
 
     def receive(self, seconds: float) -> list[Message]:
-        """What came, in order; so long for the first."""
+        """The new messages, in order; waits up to `seconds` for the first."""
         if seconds <= 0 and not self.listening.done():
             return []
         try:
@@ -127,12 +127,12 @@ class Line:
         return messages
 
     def check_silence(self) -> None:
-        """An actor that hangs, or that has never been started, is lost."""
+        """Raise if the actor has not answered for too long, or was never started."""
         if time.monotonic() > self.heard_at + PATIENCE:
             raise ActorSilent(f"it has given no sign of life for {PATIENCE:.0f} s")
 
     def _listen(self) -> Future[list[Message]]:
-        answer = self.actor.listen.options(concurrency_group="messages").remote(LISTENING)
+        answer = self.actor.listen.options(concurrency_group="messages").remote(LISTEN_SECONDS)
         future: Future[list[Message]] = answer.future()
         return future
 
@@ -147,11 +147,11 @@ def explain(error: Exception) -> ActorLost | ActorFailed:
 
 @cache
 def code_here() -> str:
-    """Of this package's files: 64 digits, the same wherever they are the same."""
-    found = hashlib.sha256()
+    """A checksum of this package's files."""
+    checksum = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
-        found.update(f"{file.relative_to(PACKAGE).as_posix()}\n".encode() + file.read_bytes())
-    return found.hexdigest()
+        checksum.update(f"{file.relative_to(PACKAGE).as_posix()}\n".encode() + file.read_bytes())
+    return checksum.hexdigest()
 
 
 # In an actor.
@@ -166,17 +166,17 @@ def check_code(starters: str) -> None:
 
 
 def drain(messages: queue.SimpleQueue[Message], seconds: float) -> list[Message]:
-    """All there are; where there is none, what comes first; after so long, nothing."""
-    found: list[Message] = []
+    """All queued messages; waits up to `seconds` for the first."""
+    messages_read: list[Message] = []
     with suppress(queue.Empty):
-        found.append(messages.get(timeout=seconds))
+        messages_read.append(messages.get(timeout=seconds))
         while True:
-            found.append(messages.get_nowait())
-    return found
+            messages_read.append(messages.get_nowait())
+    return messages_read
 
 
 def enter(folder: str) -> None:
-    """The folder in which the run was started, so that relative paths mean the same."""
+    """Change to the folder in which the run was started, so that relative paths mean the same."""
     try:
         os.chdir(folder)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The table of contents: what Foresail can do, and where it is done.
+"""The command line: every command of Foresail, and the function behind it.
 
 torch is imported only by the commands that compute, so `--help` and `check` answer at once.
 """
@@ -43,8 +43,8 @@ app.add_typer(data_app, name="data")
 app.add_typer(mtp_app, name="mtp")
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
+def print_version(asked: bool) -> None:
+    if asked:
         from importlib.metadata import version
 
         print(f"foresail {version('foresail')}")
@@ -103,15 +103,15 @@ def check(
     from foresail.recipe.reading.load import load_recipe
     from foresail.recipe.reading.preflight import preflight
 
-    found = check_cluster(preflight(with_local_models(load_recipe(recipe, overrides or []))))
+    report = check_cluster(preflight(with_local_models(load_recipe(recipe, overrides or []))))
     notes: tuple[str, ...] = ()
     if not quick:
         from foresail.check.inspection import inspect_data
 
-        found, seen = inspect_data(found)
-        notes = seen.notes
-    print(describe(found, notes))
-    if found.refusals:
+        report, inspection = inspect_data(report)
+        notes = inspection.notes
+    print(describe(report, notes))
+    if report.refusals:
         raise typer.Exit(1)
 
 
@@ -177,7 +177,7 @@ def resume(
 
 
 def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
-    """What to do with a run that is finished: more of it, or another run from its weights."""
+    """How to go on after a finished run: more steps, or another run from its weights."""
     words = [recipe.stage, f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
     words += ["model.shape=none"] if recipe.model.shape is not None else []
     step = int(ended.name.removeprefix("step_"))
@@ -261,8 +261,8 @@ def import_checkpoint(
     if directory.exists():
         raise FileExistsError(f"{directory} is already there; remove it, or choose another folder")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(directory) as aside:
-        shape = import_gguf(find_gguf(source), aside)
+    with replacing_directory(directory) as new_folder:
+        shape = import_gguf(find_gguf(source), new_folder)
     print(f"{directory}: {shape.family}, {shape.num_parameters / 1e6:.1f} M parameters")
 
 
@@ -281,7 +281,7 @@ def how_to_resume(run: Path) -> str:
 
 
 def program() -> str:
-    """How to call Foresail from here: by its name where the shell finds it, else as it was called."""
+    """The command that starts Foresail: its name if the shell finds it, else as it was called."""
     if shutil.which("foresail"):
         return "foresail"
     as_module = Path(sys.argv[0]).name == "__main__.py"
@@ -289,7 +289,7 @@ def program() -> str:
 
 
 def main() -> None:
-    """Mistakes of the user end in one line that says what to do; FORESAIL_DEBUG=1 shows the traceback."""
+    """A user's mistake ends in one line that says what to do; FORESAIL_DEBUG=1 shows the traceback."""
     # Threads that spin while they wait make a busy machine many times slower; torch reads this when it loads.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
@@ -307,17 +307,17 @@ def main() -> None:
 
         if not is_out_of_memory(error) or os.environ.get("FORESAIL_DEBUG"):
             raise
-        told = f"no memory left ({in_short(error)}); use a smaller model or batch, or free memory"
-        print(f"error: {error if isinstance(error, OutOfMemory) else told}", file=sys.stderr)
+        advice = f"no memory left ({in_short(error)}); use a smaller model or batch, or free memory"
+        print(f"error: {error if isinstance(error, OutOfMemory) else advice}", file=sys.stderr)
         sys.exit(1)
 
 
 def refuse_foreign_command(words: Sequence[str]) -> None:
-    """`foresail grpo recipe.toml`, `foresail kto …`: what that is here."""
-    if words and words[0] not in STAGES and (told := other_stage(words[0])):
+    """Explain the names of other tools: for `foresail grpo recipe.toml` use `rl`."""
+    if words and words[0] not in STAGES and (explanation := other_stage(words[0])):
         commands = [command.name for command in app.registered_commands]
         if words[0] not in commands:
-            raise ValueError(f"there is no command {words[0]}; {told}")
+            raise ValueError(f"there is no command {words[0]}; {explanation}")
 
 
 def in_words(error: Exception) -> str:

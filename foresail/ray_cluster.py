@@ -1,10 +1,9 @@
-"""A Ray cluster for the time of a run: one that is there already, or one of this machine that ends with the run.
+"""The Ray cluster of a run: an existing one, or a local one that ends with the run.
 
     with open_cluster(Cluster(kind="ray"), trainer=Room(cpus=1, gpus=0)): …
 
-Ray's token authentication is on, always: without it anyone who reaches a port of the cluster can run code on it. A
-local cluster makes its own token; for another one Ray finds it where `ray get-auth-token` puts it, or in
-RAY_AUTH_TOKEN.
+Ray's token authentication is always on: without it anyone who reaches a port of the cluster can run code on it. A
+local cluster makes its own token; for another one Ray reads the file of `ray get-auth-token`, or RAY_AUTH_TOKEN.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Rollout
 
 AUTH_MODE = "RAY_AUTH_MODE"  # Ray's; once it is loaded, setting it here would be too late
-CONNECTING = 20.0  # seconds for a host to answer
+CONNECT_SECONDS = 20.0  # for a host to answer
 PACKAGES = str(Path(__file__).parents[1])  # what a local cluster's processes must be able to import
 
 
 @contextmanager
 def open_cluster(cluster: Cluster, trainer: Room) -> Iterator[None]:
-    """Whatever happens inside, a local cluster is gone afterwards, and from another one this run's actors are.
+    """Afterwards, also after an error, a local cluster has ended, and this run's actors on another cluster have.
 
-    A cluster that this process is connected to already, a notebook's, is used and left as it is. What `trainer` has
-    is not offered to others.
+    A cluster that this process is connected to already, in a notebook say, is used and left running. The room of
+    `trainer` is reserved.
     """
     if not ray_is_there():
         raise ImportError(NO_RAY)
@@ -76,7 +75,7 @@ def connect(cluster: Cluster, trainer: Room) -> None:
 
 
 def check_reachable(address: str) -> None:
-    """At once: Ray itself tries for many minutes."""
+    """Raise if no host answers there; Ray itself would try for many minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -85,13 +84,13 @@ def check_reachable(address: str) -> None:
             f"cluster.address = {address!r} is no HOST:PORT, as `ray start --head` prints it, nor auto"
         )
     try:
-        socket.create_connection((host, int(port)), timeout=CONNECTING).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         raise ValueError(f"cluster.address = {address!r}: nothing answers there ({error})") from error
 
 
 def this_node() -> str:
-    """Of a process in an open cluster: its node's id."""
+    """The id of this process's node in an open cluster."""
     import ray
 
     node: str = ray.get_runtime_context().get_node_id()
@@ -99,7 +98,7 @@ def this_node() -> str:
 
 
 def check_cluster(preflight: Preflight) -> Preflight:
-    """The preflight with what a cluster elsewhere has no room for; it is asked what its nodes have."""
+    """The preflight, with a refusal if the nodes of an existing cluster have too little room."""
     recipe = preflight.recipe
     refusals = cluster_refusals(recipe.cluster, recipe.engines, preflight.device)
     return replace(preflight, refusals=(*preflight.refusals, *refusals))
@@ -117,7 +116,7 @@ def cluster_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> Iter
 
 
 def ask_nodes(cluster: Cluster) -> list[Room]:
-    """What each node of the cluster has; a ValueError where it cannot be reached."""
+    """The room of each node of the cluster; a ValueError if it cannot be reached."""
     with open_cluster(cluster, Room(cpus=0, gpus=0)):
         import ray
 
@@ -126,7 +125,7 @@ def ask_nodes(cluster: Cluster) -> list[Room]:
 
 
 def start_environment(trainer_gpus: int) -> dict[str, str]:
-    """For the processes of a local cluster: this package, one's own cards, and no reports to anybody."""
+    """Variables of a local cluster's processes: this package's path, the trainer's GPUs, no usage reports."""
     paths = [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -142,7 +141,7 @@ def check_tokens_wanted() -> None:
 
 
 def check_tokens_used(cluster: Cluster) -> None:
-    """Ray switches them on by itself for a local cluster, and for another one where it finds a token."""
+    """Raise if Ray uses no tokens: it does for local clusters, and elsewhere if it finds one."""
     if os.environ.get(AUTH_MODE) != "token":
         raise ValueError(
             f"cluster.address = {cluster.address!r} is used without a token, so anyone who reaches it can run code "

@@ -1,4 +1,4 @@
-"""Signals of a terminal: Ctrl-C reaches every process that it runs, and is for the first one to answer."""
+"""Shields child processes from Ctrl-C, which a terminal sends to all of its processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from multiprocessing import resource_tracker
 
 @contextmanager
 def shielded_from_interrupts() -> Iterator[None]:
-    """A process that starts meanwhile never sees Ctrl-C, from its first instruction on.
+    """A process that starts inside never receives Ctrl-C.
 
     with shielded_from_interrupts():
         process.start()
 
-    It inherits which signals are blocked. One that comes meanwhile waits, and reaches this process afterwards.
+    It inherits the blocked signals. A signal that comes meanwhile reaches this process afterwards.
     """
     resource_tracker.ensure_running()  # else it starts with the first process, and unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,9 +1,9 @@
-"""A user's own code, as recipes and commands name it: `rewards.py:score`, or `package.module:score`.
+"""Loads a user's own code by its name in recipes and commands: `rewards.py:score`, or `package.module:score`.
 
     load_user_code("my/rewards.py:score")(response, answer)
     user_code_file("my/rewards.py:score") -> Path("my/rewards.py")     # nothing is run
 
-What the named thing must be (a reward function, an environment, a tool) is checked by whoever loads it.
+The caller checks what it must be: a reward function, an environment, a tool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def user_code_file(name: str) -> Path | None:
 
 
 def find_module(name: str) -> Path | None:
-    """Where a module's text is, without importing it; packages around it are imported on the way."""
+    """The file of a module, without importing it; its parent packages are imported."""
     local = Path(*name.split("."))
     for file in (local.with_suffix(".py"), local / "__init__.py"):
         if file.is_file():
@@ -47,7 +47,7 @@ def find_module(name: str) -> Path | None:
 
 
 def load_user_code(name: str) -> Any:
-    """What stands under that name; None where the file or module has nothing of it."""
+    """The named object; None where the file or module does not have it."""
     place, attribute = split_name(name)
     module = load_file(Path(place)) if is_file(place) else load_module(place)
     return getattr(module, attribute, None)

@@ -1,4 +1,4 @@
-"""A checkpoint's figures on held-out problems, from Python."""
+"""Evaluation of a checkpoint on held-out problems, from Python."""
 
 from __future__ import annotations
 

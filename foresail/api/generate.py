@@ -1,4 +1,4 @@
-"""Answers of a checkpoint, from Python."""
+"""Generation from a checkpoint, in Python."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def generate(
 
 
 def check_prompts(prompts: Any) -> Sequence[Prompt]:
-    """Texts and conversations, looked at before a model is loaded for them."""
+    """The prompts as a list of texts and conversations, checked before a model is loaded."""
     listed = [*prompts] if isinstance(prompts, Iterable) and not isinstance(prompts, Mapping) else [prompts]
     for number, prompt in enumerate(listed, start=1):
         is_conversation = isinstance(prompt, Sequence) and all(

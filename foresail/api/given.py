@@ -17,7 +17,7 @@ from foresail.runlog.directory import RunDirectory
 
 
 class GivenFiles:
-    """Files are named at once and written by `write`: a recipe with mistakes leaves nothing behind."""
+    """Names files first and writes them in `write`, so that a recipe with mistakes leaves no files."""
 
     def __init__(self, run: Path) -> None:
         self.folder = run / "given"
@@ -102,7 +102,7 @@ def encode_row(row: Mapping[str, Any], number: int) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """Arrays, tensors and their numbers; other types have no form in JSON."""
+    """Arrays, tensors and their numbers as JSON; other types are an error."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Mapping):

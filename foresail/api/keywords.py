@@ -1,4 +1,4 @@
-"""Checks the keywords of a function: unknown and ill-typed ones are reported as a recipe's keys are.
+"""Checks the keywords of a function; errors read like those of a recipe's keys.
 
 (sampling,) = check_keywords("generate", Keywords(kind=Sampling, table="sampling", values={"temprature": 0.5}))
 -> RecipeError: generate: temprature: unknown keyword; the nearest is temperature

@@ -23,7 +23,7 @@ def load_recipe(source: str | Path | Mapping[str, Any] | Stage | None = None, /,
 
 
 def finish_recipe(table: dict[str, Any], settings: Mapping[str, Any], name: str) -> Stage:
-    """The recipe of a table, with the settings laid over it; `name` is what to call it in messages."""
+    """The recipe of a table, overridden by the settings; `name` is for messages."""
     table = table | ({"stage": settings["stage"]} if "stage" in settings else {})
     kind = check_stage(table.get("stage"), name)
     for key, value in settings.items():
@@ -32,7 +32,7 @@ def finish_recipe(table: dict[str, Any], settings: Mapping[str, Any], name: str)
 
 
 def read_source(source: str | Path | Mapping[str, Any] | Stage | None) -> tuple[dict[str, Any], str]:
-    """What it holds, as nested dicts, and what to call it in messages."""
+    """Its tables as nested dicts, and its name in messages."""
     if isinstance(source, str | Path):
         return read_toml(Path(source)), str(source)
     if isinstance(source, Stage):

@@ -1,4 +1,4 @@
-"""What a stage leaves, read from its run folder."""
+"""The results of a run, read from its folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Records(list[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Result:
-    """A run as it stands on disk: of one that has ended, or of any other folder of a run, `Result("runs/rl")`."""
+    """A run on disk, finished or not: `Result("runs/rl")`."""
 
     run: Path
 
@@ -40,7 +40,7 @@ class Result:
 
     @property
     def checkpoint(self) -> Path:
-        """The best one where one is kept, else the newest: a Hugging Face directory."""
+        """The best checkpoint if one is marked, else the newest: a Hugging Face directory."""
         return trained_checkpoint(self.directory.path)
 
     @property

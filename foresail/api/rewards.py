@@ -1,4 +1,4 @@
-"""Rewards as scripts give them: a name, a function in any of the shapes of docs/rewards.md, or several."""
+"""Rewards of a script: a name, a function in any of the shapes of docs/rewards.md, or several."""
 
 from __future__ import annotations
 

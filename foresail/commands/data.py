@@ -1,4 +1,4 @@
-"""`foresail data …`: fetch problems, and look at them before training on them."""
+"""`foresail data …`: fetch, check, grade and tokenize data."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def sample_solutions(
 
 
 def as_problems(source: str, thinking: OneMode, **form: str | int | None) -> Problems:
-    """The recipe's table for what a command is told of its problems."""
+    """The recipe's [data] table, from a command's options."""
     from foresail.recipe.tables.parts import Problems
 
     switch = None if thinking is None else thinking == "on"

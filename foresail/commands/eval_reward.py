@@ -1,4 +1,4 @@
-"""`foresail eval-reward`: what a reward model is worth, on pairs and as a judge of a policy's samples."""
+"""`foresail eval-reward`: evaluates a reward model on pairs and on a policy's samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foresail eval`: how many problems a checkpoint solves."""
+"""`foresail eval`: evaluates a checkpoint on problems."""
 
 from __future__ import annotations
 

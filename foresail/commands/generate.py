@@ -1,4 +1,4 @@
-"""`foresail generate`: an answer of a checkpoint, or a conversation with it."""
+"""`foresail generate`: an answer from a checkpoint, or a conversation with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: what somebody who interrupts a command is told."""
+"""Advice after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def explaining_interrupt(advice: str, *, started: Path | None = None) -> Iterator[None]:
-    """What to do next, to somebody who interrupts what happens inside; only once the file `started` is there."""
+    """On Ctrl-C inside, print `advice`; with `started` only if that file exists."""
     try:
         yield
     except KeyboardInterrupt:

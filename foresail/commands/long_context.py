@@ -1,4 +1,4 @@
-"""`foresail long-context`: what a checkpoint finds in texts of which length, and where."""
+"""`foresail long-context`: a checkpoint's recall by length and depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands take, each said once: a name, what it may be, and a line for `--help`."""
+"""Options that several commands share: name, type, and the line for `--help`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foresail show` and `foresail runs`: look at runs, from their files alone."""
+"""`foresail show` and `foresail runs`: reports on runs, from their files alone."""
 
 from __future__ import annotations
 

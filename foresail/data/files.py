@@ -1,4 +1,4 @@
-"""Data files as bytes and JSON, compressed or not, and as rows of parquet; what is broken is told with its place.
+"""Reads data files: bytes, compressed or not, JSON lines and parquet rows; errors name the place.
 
 with explaining_damage(path), open_bytes(path) as file: …      # .gz, .xz, .bz2, .zst, or as it is
 parse_json('{"text": "a"}', "train.jsonl:17") -> {"text": "a"}

@@ -1,9 +1,9 @@
-"""Well-known data sets as files that recipes name: fetched through `datasets`, or taken from a folder of one's own.
+"""Well-known data sets as JSONL files: fetched through `datasets`, or converted from a folder of downloads.
 
     foresail data get gsm8k                    -> data/gsm8k/train.jsonl, data/gsm8k/test.jsonl
     foresail data get gsm8k --from DOWNLOADS   the same from files that are there already
 
-Columns stay as they are, for the usual ones are known. Rows without an answer are left out and counted.
+Columns are unchanged. Rows without an answer are left out and counted.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ KNOWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """A split: written, there already (`rows` is None), or `missing`, for the folder does not hold it."""
+    """A split: written, already there (`rows` is None), or `missing` from the folder."""
 
     path: Path
     rows: int | None = None
@@ -110,7 +110,7 @@ class NoSuchSplit(ValueError):
 
 
 def get(name: str, root: Path, folder: Path | None = None) -> list[Fetched]:
-    """Every split as root/NAME/SPLIT.jsonl; one that is there is left alone."""
+    """Write every split as root/NAME/SPLIT.jsonl; an existing file is left alone."""
     if name not in KNOWN:
         near = get_close_matches(name, KNOWN, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -142,9 +142,9 @@ def write(path: Path, rows: Iterable[Row], usable: Callable[[Row], bool]) -> Fet
     if not lines:
         raise ValueError(f"no row of {path.stem} has an answer, {left_out} have none; is it the right data?")
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.part")
-    aside.write_text("".join(lines), encoding="utf-8")
-    aside.replace(path)
+    partial_file = path.with_name(f".{path.name}.part")
+    partial_file.write_text("".join(lines), encoding="utf-8")
+    partial_file.replace(path)
     return Fetched(path=path, rows=len(lines), left_out=left_out)
 
 
@@ -161,10 +161,10 @@ def read_hub(name: str, known: KnownData, split: str) -> Iterator[Row]:
         ) from error
     try:
         rows = load_dataset(known.hub, known.config, split=known.splits[split])
-    except Exception as error:  # of a dozen kinds, from no network to a server's mood
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    except Exception as error:  # of many kinds, such as no network or a server's failure
+        message = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise OSError(
-            f"{known.hub} could not be fetched ({said}); is there a network? Try again, {from_folder}"
+            f"{known.hub} could not be fetched ({message}); is there a network? Try again, {from_folder}"
         ) from error
     return (Row(place=f"{known.hub}, {split} {number}", columns=row) for number, row in enumerate(rows))
 
@@ -176,17 +176,17 @@ def read_folder(known: KnownData, split: str, folder: Path) -> Iterator[Row]:
     if known.config is not None and (folder / known.config).is_dir():  # as the Hub lays it out
         folder = folder / known.config
     files = sorted(file for file in folder.rglob("*") if file.name.endswith(SUFFIXES))
-    word = known.splits[split]
-    named = [file for file in files if word in file.stem.lower()]
-    if named:
-        for file in named:
+    split_name = known.splits[split]
+    split_files = [file for file in files if split_name in file.stem.lower()]
+    if split_files:
+        for file in split_files:
             yield from read_rows(file)
     elif len(files) == 1 and (known.split_of is not None or len(known.splits) == 1):
         split_of = known.split_of
         yield from (row for row in read_rows(files[0]) if split_of is None or split_of(row.columns) == split)
     else:
-        there = ", ".join(file.name for file in files[:5]) or "no data files"
+        listing = ", ".join(file.name for file in files[:5]) or "no data files"
         raise NoSuchSplit(
-            f"{folder} has no file of the split {word} (a name with {word!r} that ends in "
-            f"{', '.join(SUFFIXES)}); it has {there}"
+            f"{folder} has no file of the split {split_name} (a name with {split_name!r} that ends in "
+            f"{', '.join(SUFFIXES)}); it has {listing}"
         )

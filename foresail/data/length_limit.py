@@ -1,4 +1,4 @@
-"""How long a prompt or a conversation may be. One that is too long is never cut: it is refused, or left out."""
+"""Length limits of prompts and conversations. One that is too long is never cut: it is refused or left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foresail.recipe.tables.values import TooLong
 
 
 class Encoded(Protocol):
-    """What a model reads, as ids, under a name for error messages."""
+    """Token ids, with a name for error messages."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +46,7 @@ class LengthLimit:
         )
 
     def keep(self, entries: Sequence[Entry], too_long: TooLong, source: str) -> list[Entry]:
-        """Those that fit; an error where none does, or where the source wants all of them."""
+        """Those that fit; an error if none does, or if `too_long` is an error."""
         fitting = [entry for entry in entries if self.fits(entry)]
         if len(fitting) == len(entries) or (fitting and too_long == "drop"):
             return fitting

@@ -1,8 +1,8 @@
-"""What several sources hold, as one list to draw from: problems, conversations and preferences alike.
+"""Mixtures of several sources, one list to draw from: problems, conversations or preferences.
 
     mix([gsm8k, math], [gsm8k_entries, math_entries], prompt_limit(64)).datasets -> ["gsm8k", "gsm8k", …, "math"]
 
-What is too long is an error, or dropped and counted, as each source says.
+Entries that are too long are an error, or dropped and counted, as each source says.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from foresail.data.length_limit import Entry, LengthLimit
 from foresail.recipe.tables.values import TooLong
 
 
-class Source(Protocol):
-    """As in a recipe."""
+class SourceSettings(Protocol):
+    """The fields of a recipe's source that a mixture needs."""
 
     @property
     def source(self) -> str: ...
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(Generic[Entry]):
-    """What there is to draw from, the source of each, and by source how many were too long."""
+    """Entries, the source of each, and by source how many were too long."""
 
     entries: list[Entry] = field(default_factory=list)
     datasets: list[str] = field(default_factory=list)
@@ -41,7 +41,9 @@ class Mixture(Generic[Entry]):
         self.datasets.extend([label] * len(entries))
 
 
-def mix(sources: Sequence[Source], encoded: Sequence[Sequence[Entry]], limit: LengthLimit) -> Mixture[Entry]:
+def mix(
+    sources: Sequence[SourceSettings], encoded: Sequence[Sequence[Entry]], limit: LengthLimit
+) -> Mixture[Entry]:
     mixture = Mixture[Entry]()
     for source, entries in zip(sources, encoded, strict=True):
         fitting = limit.keep(entries, source.too_long, source.source)

@@ -3,8 +3,7 @@
 Samples of one problem begin with the same prompt. It may be packed once, before the answers of all of them: four
 answers of 20 tokens to a prompt of 100 are 180 tokens instead of 480, and teach the same.
 
-A batch may be one that several ranks compute together, each an equal slice of its tokens; then each rank's says
-which (`cut_slice`).
+Several ranks may compute one batch together, each an equal slice of its tokens (`cut_slice`).
 
 Legend: T tokens of a batch, S its segments, M its tokens with a loss.
 """
@@ -71,7 +70,7 @@ def pack(
 def plan_batches(
     sequences: Sequence[TrainSequence], *, max_tokens: int, share_from: float | None = None
 ) -> list[list[Segment]]:
-    """What `pack` puts into each batch; `pack_batch` makes one of it."""
+    """The bundles of each batch of `pack`; `pack_batch` builds one."""
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
     learnt = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
@@ -102,7 +101,7 @@ def single_bundle(sequences: Sequence[TrainSequence], number: int) -> Bundle:
 def share_prompts(
     sequences: Sequence[TrainSequence], indices: list[int], max_tokens: int
 ) -> Iterator[Bundle]:
-    """Those with equal tokens before their first loss, as many together as fit."""
+    """Bundles of sequences with equal tokens before their first loss, as many together as fit."""
     by_prompt: dict[tuple[int, ...], list[int]] = {}
     for number in indices:
         sequence = sequences[number]
@@ -230,7 +229,7 @@ def pack_batch(
 def cut_slice(
     num_tokens: int, sources_M: np.ndarray, context: ContextGroup, device: str | torch.device
 ) -> BatchSlice:
-    """A loss is computed where its source is. It is found here, on the host: a device would be waited for."""
+    """A loss is computed on the rank that has its source token. Computed on the host, to avoid a device sync."""
     each = num_tokens // context.size
     tokens = slice(context.rank * each, (context.rank + 1) * each)
     own_R = np.flatnonzero((sources_M >= tokens.start) & (sources_M < tokens.stop))
@@ -254,8 +253,8 @@ def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:
 
 
 def fill_gaps(values: list[Any]) -> np.ndarray:
-    """fill_gaps([None, [3, 5]]) -> [[-1, -1], [3, 5]]: what no engine has said, of prompts say, is -1."""
-    known = np.asarray(next((value for value in values if value is not None), 0))
-    gap = np.full_like(known, -1)
+    """fill_gaps([None, [3, 5]]) -> [[-1, -1], [3, 5]]: missing values, of prompts say, are -1."""
+    example = np.asarray(next((value for value in values if value is not None), 0))
+    gap = np.full_like(example, -1)
     filled = np.stack([gap if value is None else value for value in values])
     return filled if filled.dtype != np.float64 else filled.astype(np.float32)

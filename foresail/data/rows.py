@@ -18,7 +18,8 @@ ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One record of a file; `place` is what an editor understands: "train.jsonl:17". All count from 1."""
+    """One record of a file; `place` is FILE:LINE, which editors understand: "train.jsonl:17". Lines count from
+    1."""
 
     place: str
     columns: Mapping[str, Any]
@@ -96,7 +97,7 @@ def choose_form(row: Row, forms: Iterable[tuple[str, ...]], what: str) -> tuple[
 
 
 def name_columns(columns: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    """The part of an error message that helps: what is there, and which of it may be meant."""
+    """For an error message: the columns that are there, and the nearest to the missing ones."""
     filled = [name for name, value in columns.items() if value is not None or name not in keys]
     near = {match for name in keys for match in get_close_matches(name, filled, n=1, cutoff=0.7)}
     described = [f"{name} (null)" if value is None else name for name, value in columns.items()]

@@ -1,9 +1,8 @@
-"""A .zst file as the bytes it was made of, all of its frames: `pzstd` and `cat a.zst b.zst` make several.
+"""Reads a .zst file with all of its frames: `pzstd` and `cat a.zst b.zst` make several.
 
     open_zst(Path("web.jsonl.zst")).readline() -> b'{"text": …'
 
-The reader that comes with `zstandard` has no lines, ends with the first frame, and takes a file that was cut short
-for a whole one.
+The reader of `zstandard` has no lines, ends with the first frame, and takes a truncated file for a whole one.
 """
 
 from __future__ import annotations

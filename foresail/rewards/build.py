@@ -1,11 +1,11 @@
-"""The grading a recipe asks for: at once in this process, or in a pool of others, here or on several hosts.
+"""Builds the grading that a recipe asks for: in this process, or in a pool of processes on one or several hosts.
 
     with open_grading(Reward(grader="rewards.py:score")) as grading:
         verdict = grading.submit(problem, trajectory).result()
 
-`math`, `exact` and `qa` take microseconds, less than sending a response elsewhere; code and functions of one's own
-may hang or die, so they run where they can be killed. A lambda, a method or a notebook's function stays in this
-process.
+`math`, `exact` and `qa` take microseconds, less than sending a response to another process. Code and a user's
+functions may hang or crash, so they run in processes that can be killed; a lambda, a method or a notebook's
+function stays in this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foresail.rewards.verdict_cache import CachedGrading
 def open_grading(
     settings: Reward, *, prints: Path | None = None, hosts: GraderHosts | None = None, device: str = "auto"
 ) -> Grading:
-    """Ready when it returns; a ValueError where its grader cannot be loaded.
+    """The open grading; a ValueError where its grader cannot be loaded.
 
     `prints` is the file for what reward functions print; without it, processes print to stderr. `hosts` grade what
     would be graded in a pool of this one. `device` is where a reward model is.
@@ -61,7 +61,7 @@ def open_grading(
 def open_model_grading(
     settings: Reward, *, prints: Path | None, hosts: GraderHosts | None, device: str
 ) -> Grading:
-    """A reward model, and beside it what else the reward is made of."""
+    """A reward model, with the other parts of the reward."""
     from foresail.rewards.model_grading import ModelGrading  # the only grader that needs torch
 
     others = settings.without_model()
@@ -76,7 +76,7 @@ def open_model_grading(
 
 
 def choose_workers(settings: Reward, cores: int) -> int:
-    """Processes of a host to grade in; none for what is quick, and for functions that only this one has."""
+    """Grading processes of a host; 0 for quick graders, and for functions that only this process has."""
     stay = [name_of(function) for function in settings.functions.values() if not can_travel(function)]
     if stay and settings.workers:
         raise ValueError(
@@ -89,7 +89,7 @@ def choose_workers(settings: Reward, cores: int) -> int:
 
 
 def count_cores() -> int:
-    """Those this process may use, which in a container are often fewer than there are."""
+    """Cores that this process may use, which in a container are often fewer than the machine's."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

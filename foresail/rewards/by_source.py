@@ -34,7 +34,7 @@ def open_gradings(
 
 @dataclass(frozen=True, kw_only=True)
 class RewardsBySource:
-    """What the recipe says of each source, by `Problem.dataset`, and the gradings for it."""
+    """The reward settings and grading of each source, by `Problem.dataset`."""
 
     settings: Mapping[str, Reward]
     gradings: Mapping[Reward, Grading]

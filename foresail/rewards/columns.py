@@ -1,4 +1,4 @@
-"""Whether the data has the columns that reward functions want, found on its first row, before a model is loaded."""
+"""Checks that the data's first row has the columns that reward functions require, before a model is loaded."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Reward functions written for verl, TRL, OpenRLHF or AReaL, called as those call them, and plain ones.
+"""Reward functions written for verl, TRL, OpenRLHF or AReaL, with those libraries' calls, and plain functions.
 
     [reward]
     grader = "my_rewards.py:score"
 
 The shape is recognised by the parameters' names (`foresail.recipe.reward_function`). TRL's and OpenRLHF's functions
-get all responses to a problem in one call, the others one response at a time. Of several turns a function gets the
-last response, since none of the shapes has a place for turns.
+get all responses to a problem in one call, the others one response at a time. Of several turns a function gets only
+the last response.
 
 What the function returns is the reward, as it is; it counts as `correct` from `threshold` on (see `status_of`).
 None means that the function does not apply (`ungradable`). An error, or anything that is not a finite number, is
@@ -43,7 +43,7 @@ EXAMPLE = Problem(id="example", prompt=(Message(role="user", content="?"),), ans
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignReward:
-    """A grader made of somebody's reward function, given by name or as it is.
+    """A grader made of a user's reward function, named or passed as an object.
 
     By name it is light to pickle: the function is loaded where it is called.
     """
@@ -129,7 +129,7 @@ class RewardCall:
 
     @property
     def required_columns(self) -> RequiredColumns:
-        """The columns it cannot do without, beyond what every problem has."""
+        """The columns it requires, beyond what every problem has."""
         own = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
         columns = self.required - own - {"answer", "prompt_ids", "completion_ids"}
         code = getattr(inspect.unwrap(self.function), "__code__", None)
@@ -138,7 +138,7 @@ class RewardCall:
         return RequiredColumns(function=name, place=place, columns=tuple(sorted(columns)))
 
 
-# What each of the shapes hands over. Ids are there where the response was sampled, else None.
+# The arguments of each shape. Token ids are None unless the response was sampled.
 
 
 def verl_arguments(problem: Problem, trajectory: Trajectory) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def is_conversational(problem: Problem) -> bool:
 
 
 def ground_truth(problem: Problem) -> Any:
-    """As it stands in verl's file, where it may be any object; else the answer as Foresail reads it."""
+    """The value in verl's file, which may be any object; else the problem's answer."""
     reward_model = problem.extra.get("reward_model")
     if isinstance(reward_model, Mapping) and "ground_truth" in reward_model:
         return reward_model["ground_truth"]
@@ -240,7 +240,7 @@ def add_ids(problem: Problem, sample: Sample) -> Problem:
 
 @cache
 def load_call(name: str) -> RewardCall:
-    """load_call("my_rewards.py:score"), once a process; a ValueError names what is not as it should be."""
+    """load_call("my_rewards.py:score"), cached in each process; a ValueError names what is wrong."""
     place, function_name = split_name(name)
     function = load_user_code(name)
     if not callable(function):

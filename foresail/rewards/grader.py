@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # grading processes import this module, and need no pydantic 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnRewards:
-    """The environment's own reward: the sum over the turns, 0 where it gave none. Right from `threshold` on."""
+    """The environment's own reward: the sum over the turns. Right from `threshold` on."""
 
     threshold: float | None
 
@@ -80,7 +80,7 @@ def find_grader(settings: Reward) -> Grader:
 
 
 def find_one(grader: Function, settings: Reward) -> Grader:
-    """A built-in grader or a function of one's own, by its name or as it is."""
+    """A built-in grader or a user's function, by name or as an object."""
     if not isinstance(grader, str):
         return ForeignReward(name=name_of(grader), threshold=settings.threshold, function=grader)
     if ":" in grader:
@@ -102,7 +102,7 @@ def find_one(grader: Function, settings: Reward) -> Grader:
 
 
 def find_ballot(settings: Reward) -> Callable[[str], str | None]:
-    """What a response votes for in maj@k: equal texts where the grader sees equal answers."""
+    """The vote of a response in maj@k: equal texts for answers that the grader holds equal."""
     if settings.grader == "math":
         return partial(maths.ballot, accept=settings.accept)
     return short_answers.ballot if settings.grader == "qa" else exact.ballot

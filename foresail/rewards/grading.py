@@ -1,4 +1,4 @@
-"""Where verdicts are made: a trajectory in, a future out. `build.open_grading` opens the one a recipe asks for.
+"""The interface of gradings: a trajectory in, a verdict's future out. `build.open_grading` opens a recipe's.
 
     grading.submit(problem, trajectory)        the verdict on one response alone
     grading.submit_early(problem, trajectory)  what can be said of it before its siblings have ended
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredColumns:
-    """The columns a reward function must get, and the file and line that say so."""
+    """The columns a reward function requires, and the file and line of its signature."""
 
     function: str
     place: str
@@ -51,7 +51,7 @@ class RequiredColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class GraderTraits:
-    """What a grader tells once it is loaded: which parts of a verdict come early, and which with the group."""
+    """Known once a grader is loaded: which parts of a verdict come early, and which with the group."""
 
     early: bool = True
     group: bool = False
@@ -83,10 +83,10 @@ class Grading(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Load the grader now: one that cannot be is a ValueError, not a crash for every response."""
+        """Load the grader now, so that one that cannot be loaded is a ValueError before any response."""
 
     def log_first_failure(self, trace: str) -> None:
-        """Put a traceback where the user sees it, once: the same error may come with every response."""
+        """Show the first traceback to the user, and only the first: every response may fail alike."""
         if trace and not self.failure_logged:
             self.failure_logged = True
             log.error("a grader failed; further failures are only counted.\n%s", trace)
@@ -106,7 +106,7 @@ class Grading(ABC):
 
 
 class InlineGrading(Grading):
-    """Grades in the caller's thread: the future is done when it is given. There is no time limit."""
+    """Grades in the caller's thread without a time limit: the returned future is done."""
 
     def __init__(self, grader: Grader, *, prints: PrintLog | None = None) -> None:
         self.grader, self.prints = grader, prints
@@ -143,7 +143,7 @@ def settled(result: Any) -> Future[Any]:
     return future
 
 
-# From early verdicts and the group's to whole ones.
+# Complete verdicts from the early ones and the group's.
 
 NOTHING_YET = settled(
     Verdict(status="scored", score=0.0)
@@ -224,7 +224,7 @@ class Graded(NamedTuple):
 
 
 def grade_guarded(grader: Any, part: Part, pairs: Sequence[Pair]) -> Graded:
-    """What the grader says, or that it crashed. `sys.exit()` inside a reward function is a crash like any other."""
+    """The grader's verdicts, or `crashed` ones. `sys.exit()` inside a reward function is a crash too."""
     try:
         if part == "group":
             verdicts = grader.grade_group(pairs)

@@ -1,4 +1,4 @@
-"""From the samples of a group to their verdicts, and from the verdicts to rewards.
+"""Verdicts of a group's samples, and the rewards computed from them.
 
 Every sample is judged as soon as it ends, except by reward functions that want the whole group: they are called
 when its last sample has ended. Rewards are made when the group's last verdict is in: a function in the place of
@@ -31,7 +31,7 @@ Rewards = tuple[float | None, ...]  # of a group's samples, in their order; None
 def judge_sample(
     problem: Problem, sample: Sample, *, tokenizer: Tokenizer, settings: Reward, grading: Grading
 ) -> Future[Verdict]:
-    """Hand a sample's text to the grader; functions of one's own get its token ids too. Prompts are not graded.
+    """Submit a sample's text to the grader; a user's functions get its token ids too. Prompts are not graded.
 
     Where some functions wait for the whole group, the others judge it now.
     """
@@ -74,7 +74,7 @@ def reward_group(
     settings: Reward,
     limit: int,
 ) -> Rewards:
-    """What the recipe pays for each sample; of several turns the last response's format and language count."""
+    """Each sample's reward by the recipe; of several turns the last response's format and language count."""
     prompt = "\n".join(message.content for message in problem.prompt)
     reads_text = bool(settings.format_weight or settings.language_weight)
     return tuple(
@@ -122,7 +122,7 @@ def reward(
 
 
 def pay(verdict: Verdict, settings: Reward) -> float | None:
-    """What a verdict is worth: its score between `wrong` and `correct`, and its terms' scores by their weights."""
+    """A verdict's score, scaled to `wrong` … `correct`, plus its terms' weighted scores."""
     if verdict.status in FAILURES:
         return None
     earned = settings.wrong + verdict.score * (settings.correct - settings.wrong)
@@ -131,16 +131,14 @@ def pay(verdict: Verdict, settings: Reward) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardPart:
-    """One of those that a group's rewards are the sum of: its weight, and the score of each sample; NaN where it
-    does not apply.
-    """
+    """One summand of a group's rewards: its weight, and the score of each sample; NaN where it does not apply."""
 
     weight: float
     scores: tuple[float, ...]
 
 
 def reward_parts(group: Group, settings: Reward) -> dict[str, RewardPart]:
-    """Of a group without failures, by name: the grader's, each term's, and what length and form take off."""
+    """The parts of a group without failures, by name: the grader, each term, and the penalties."""
     parts = {}
     paid = [pay(verdict, settings) or 0.0 for verdict in group.verdicts]
     if settings.grader != NO_GRADER:

@@ -1,11 +1,10 @@
-"""Grading on many hosts: each has a pool of its own (`pool.py`), and gets responses as it has room for them.
+"""Grading on many hosts, each with its own pool (`pool.py`); a host gets responses as it has room.
 
     with HostedGrading(start, num_hosts=8, workers=16) as grading:
         future = grading.submit(problem, trajectory)
 
-`start(number)` starts what grades in one place. Where that is lost, with its host or alone, it is started again,
-and what it had is tried elsewhere: verdicts do not depend on where they are made. A place that stays empty for
-minutes is given up; when none is left, pending verdicts become errors.
+`start(number)` starts the pool of one place. A lost pool is started again, and its jobs go to other places. A place
+that stays empty for minutes is given up; when none is left, pending verdicts become errors.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Task = tuple[int, Part, Sequence[Pair]]  # a job on its way, by its number
 AHEAD = 2  # jobs per grading process: one that runs, one queued behind it
 MAX_DEATHS = 4  # of hosts that had a job, after which it is not tried again
 MAX_FAILED_STARTS = 3  # failed starts in a row, in one place
-LOOKING = 5.0  # seconds between two looks for silent hosts
+POLL_SECONDS = 5.0  # between two checks for silent hosts
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class Host(Protocol):
     def send(self, tasks: Sequence[Task]) -> None: ...
 
     def receive(self) -> list[Message]:
-        """What came since: `ready` with its traits, once; `verdicts`; `trace` of a grader's first error."""
+        """New messages: `ready` with its traits, once; `verdicts`; `trace` of a grader's first error."""
 
     @property
     def news(self) -> Future[Any]:
@@ -146,7 +145,9 @@ class HostedGrading(QueuedGrading):
     def _wait(self) -> None:
         with self._lock:
             woken = self._woken
-        wait([woken, *(seat.host.news for seat in self._filled() if seat.host)], LOOKING, FIRST_COMPLETED)
+        wait(
+            [woken, *(seat.host.news for seat in self._filled() if seat.host)], POLL_SECONDS, FIRST_COMPLETED
+        )
         with self._lock:
             if self._woken.done():
                 self._woken = Future()
@@ -166,7 +167,7 @@ class HostedGrading(QueuedGrading):
                 case "verdicts":
                     number, verdicts = content
                     seat.failed_starts = 0
-                    if (job := seat.jobs.pop(number, None)) is not None:  # None: it is told twice
+                    if (job := seat.jobs.pop(number, None)) is not None:  # None: reported twice
                         job.settle(verdicts)
                 case "trace":
                     self.log_first_failure(content)

@@ -1,11 +1,11 @@
-"""A reward model as a judge of answers: from what was said to token ids, from these to scores that are paid.
+"""A reward model as a grader: answers as token ids, and their scores as rewards.
 
     scorer = open_scorer(LearnedReward(path="runs/rm/checkpoints/step_200"), device="auto")
     sequence = scorer.encode(problem, trajectory)
     (score,) = scorer.score([sequence])
 
-Where the policy and the reward model have one tokenizer and chat template, the sample's own ids are scored: nothing
-is tokenised again. Else the conversation is written by the reward model's own template.
+If the policy and the reward model share tokenizer and chat template, the sample's own ids are scored. Else the
+conversation is tokenised again with the reward model's template.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScoredIds(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scorer:
-    """A reward model, its tokenizer, and how its scores are paid."""
+    """A reward model, its tokenizer, and the scaling of its scores."""
 
     model: Decoder
     tokenizer: Tokenizer
@@ -52,7 +52,7 @@ class Scorer:
 
     @property
     def fingerprint(self) -> str:
-        """Of the weights: another model is another reward."""
+        """A fingerprint of the weights."""
         return f"{checksum(self.model):016x}"
 
     def encode(self, problem: Problem, trajectory: Trajectory) -> ScoredIds:

@@ -1,7 +1,7 @@
-"""Loading a grader within a limit of time, and what to say when it cannot be loaded.
+"""Loads a grader within a time limit, and explains failures.
 
-A reward file may import what is not installed, or wait for ever at its first line: that is told before the first
-step, with the file and the line.
+A reward file may import what is not installed, or hang at its first line: the error comes before the first step and
+names the file and the line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def loading_limit(seconds: float) -> Iterator[None]:
     limit = TimeLimit(os.getpid(), seconds)
 
     def look(number: int, frame: FrameType | None) -> None:
-        if (left := limit.left()) > 0:  # it waited for a core meanwhile
+        if (left := limit.left()) > 0:  # it had to wait for a core
             signal.setitimer(signal.ITIMER_REAL, left)
             return
         raise LoadingTooLong(f"loading took longer than {seconds:g} s and was stopped")

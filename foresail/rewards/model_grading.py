@@ -1,4 +1,4 @@
-"""Grading by a reward model, in a thread beside the rollout: all answers that wait are scored together.
+"""Grading by a reward model, in a thread beside the rollout: all waiting answers are scored in one batch.
 
     grading = ModelGrading(settings, None, device="auto")    # the model's score is the reward
     grading = ModelGrading(settings, rules, device="auto")   # a term beside what `rules` say, or the other way
@@ -142,7 +142,7 @@ class ModelGrading(QueuedGrading):
                     job.future.set_exception(error)
 
     def _grade(self, jobs: Sequence[GradingJob]) -> None:
-        """All that wait, together; where that fails each alone, so that one answer does not fail the others."""
+        """All waiting jobs in one batch; if that fails one by one, so that one answer does not fail the others."""
         readable: list[tuple[GradingJob, ScoredIds]] = []
         for job in jobs:
             (pair,) = job.pairs
@@ -179,12 +179,12 @@ def to_verdict(score: float) -> Verdict:
 
 
 def own_stream(device: torch.device) -> AbstractContextManager[Any]:
-    """On a GPU what this thread computes need not wait for what an engine computes, nor the other way."""
+    """A CUDA stream of this thread's own, so that it and the engine do not wait for each other."""
     return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
 
 
 def joined(parts: Sequence[Future[Verdict]], join: Callable[[list[Verdict]], Verdict]) -> Future[Verdict]:
-    """Done when all are. If it is cancelled, so are they."""
+    """A future that is done when all parts are, and cancels them."""
     own: Future[Verdict] = Future()
     left, lock = [len(parts)], threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Grading off the caller's thread, in processes that can be killed.
+"""A pool of grading processes that can be killed.
 
     with GradingPool(grader, workers=8, seconds=60) as pool:
         future = pool.submit(problem, trajectory)    # from any thread; `await asyncio.wrap_future(future)` too
@@ -11,9 +11,9 @@ fork of a process with CUDA in it. Whatever a grader does, its future gets a ver
     it takes longer than `seconds`     timeout; its worker is killed and replaced (`time_limit.py`: what counts)
     its process dies                   tried again in a new one; `MAX_DEATHS` under the same response: crashed
 
-A worker that cannot be started, or dies before it has loaded the grader, says nothing of a response: it is started
-again (`starts.py`), and when none can be, those who wait get an error that tells why. Workers have the environment
-variables of the moment in which the pool was opened, whoever changes them later.
+A worker that cannot be started, or dies before it has loaded the grader, is started again (`starts.py`); if none
+can be started, pending futures get the error. Workers have the environment variables of the time the pool was
+opened.
 
 Workers start when there is work for them, in a session of their own: Ctrl-C does not reach them, and killing
 one also kills what it started. They end with the pool, or with the process that held it.
@@ -311,7 +311,7 @@ class GradingPool(QueuedGrading):
 
 
 def copy_environment() -> dict[str, str]:
-    """Of this process, though another thread may take variables out meanwhile."""
+    """This process's variables, even while another thread removes some."""
     copy = {}
     for name in list(os.environ):
         with suppress(KeyError):

@@ -1,9 +1,9 @@
-"""What reward functions print goes to a file of the run: the live view is drawn over, and stdout is for results.
+"""A run's file for the prints of reward functions, which would garble the live view and stdout.
 
     prints = PrintLog(run / "reward.log")
     with prints.diverting():
         score(…)
-    prints.news()      # once there is something to read: where
+    prints.news()      # the path of the file, once there are prints
 
 Processes of their own inherit `descriptor()` as stdout and stderr. In this process `diverting` holds for the caller
 and for coroutines it starts, not for other threads: the live view is drawn by one of those.
@@ -23,7 +23,7 @@ diverted_to: ContextVar[TextIO | None] = ContextVar("diverted_to", default=None)
 
 
 class PrintLog:
-    """Opened when it is first needed; an empty file is not left behind, nor the folders made for it."""
+    """Opened on first use; an empty file and the folders made for it are removed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class PrintLog:
             diverted_to.reset(token)
 
     def news(self) -> str | None:
-        """Where the prints are, once, when there are some."""
+        """The file's path, returned once, when there are prints."""
         if self.told or self.file is None or not os.fstat(self.file.fileno()).st_size:
             return None
         self.told = True
@@ -74,7 +74,7 @@ class PrintLog:
 
 
 class Diverted:
-    """Stands for stdout or stderr: inside `diverting` writes go to the log, all others as before."""
+    """Replaces stdout or stderr: writes inside `diverting` go to the log, others as before."""
 
     def __init__(self, usual: Any) -> None:
         self.usual = usual

@@ -1,4 +1,4 @@
-"""Gradings that work through a queue of jobs in a thread of their own: pools of processes, and of hosts."""
+"""The base of gradings that work through a queue of jobs in their own thread: pools of processes or hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GradingJob:
     deaths: int = 0  # of those that had it
 
     def settle(self, verdicts: Sequence[Verdict]) -> None:
-        """Set once. With fewer verdicts than responses there is one, a failure, which all of them get."""
+        """Set the future once. A single failure for several responses goes to all of them."""
         if self.future.done():
             return
         if self.part == "group":
@@ -38,7 +38,7 @@ class GradingJob:
 
 
 class QueuedGrading(Grading):
-    """`submit` gives a future at once; `close` ends everything."""
+    """`submit` returns a future immediately; `close` ends all work."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards all fields, and wakes the thread
@@ -68,7 +68,7 @@ class QueuedGrading(Grading):
         """Tell the thread that there is work; the lock is held."""
 
     def _next_job(self) -> GradingJob | None:
-        """The next one that still wants a verdict."""
+        """The next job that was not cancelled."""
         while True:
             with self._lock:
                 if not self._queue:
@@ -86,11 +86,11 @@ def closed_by(error: BaseException | None) -> Exception:
     """The error of later calls: why the pool was closed."""
     if error is None or isinstance(error, PoolClosed):
         return PoolClosed("the grading is closed; open a new one")
-    if isinstance(error, RunStopped):  # the user can mend it, and it says how
+    if isinstance(error, RunStopped):  # its message tells the user what to do
         return RunStopped(str(error))
     return PoolClosed(f"the grading was ended by an error: {type(error).__name__}: {error}")
 
 
 def wants_verdict(future: Future[Any]) -> bool:
-    """Whether nobody cancelled it; from now on nobody can."""
+    """Whether it was not cancelled; from now on it cannot be."""
     return future.running() or future.set_running_or_notify_cancel()

@@ -1,10 +1,10 @@
-"""Places on the hosts of a Ray cluster that grade: an actor in each, which holds a pool of grading processes.
+"""Grading on the hosts of a Ray cluster: an actor in each place holds a pool of grading processes.
 
     with grader_hosts(cluster, logs=run / "logs") as hosts:     # None: this host grades
         grading = hosts.open(grader, workers=16, seconds=60.0)
 
-The processes are those of `pool.py`, confined and limited as on this host; the actor only passes on what they are
-to grade. Several gradings of a run share the same places.
+The processes are those of `pool.py`, confined and limited as on this host. Several gradings of a run share the
+places.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class GraderHosts:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPlan:
-    """What a host needs to grade as this one would; relative paths begin in `folder`."""
+    """The settings for a pool on another host; relative paths begin in `folder`."""
 
     grader: Grader
     workers: int
@@ -120,7 +120,7 @@ class RayHost:
 
 
 class GraderActor:
-    """What Ray runs: a pool, and the messages it sends."""
+    """The actor: a pool, and the messages it sends."""
 
     def __init__(self, plan: PoolPlan, log: LogFile) -> None:
         self.log = log.open(this_node())

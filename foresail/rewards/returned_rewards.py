@@ -1,4 +1,4 @@
-"""What a reward function gives back: rewards, and whatever else it wants to say, in the forms of its home.
+"""Verdicts from the return values of reward functions, in the forms of verl, TRL, OpenRLHF and AReaL.
 
 to_verdict({"score": 0.5, "acc": True, "steps": 3}, …)  -> correct, 0.5, with extra {"steps": 3}
 """
@@ -13,13 +13,13 @@ from typing import Any
 
 from foresail.records import Status, Verdict
 
-LONGEST_DETAIL = 200  # characters of what a function says besides the score
+LONGEST_DETAIL = 200  # characters of a function's text besides the score
 ROUNDING = 1e-9  # 0.7 + 0.2 + 0.1 is meant to be 1
 REWARDS, RIGHTNESS = ("score", "rewards"), ("acc", "scores")
 
 
 class Logged:
-    """What a function says through TRL's `log_metric` and `log_extra` while it judges `count` responses."""
+    """The values that a function logs with TRL's `log_metric` and `log_extra` for `count` responses."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -48,7 +48,7 @@ class Logged:
 
 
 def split_batch(value: Any, count: int) -> list[Any]:
-    """For each response its own: split_batch({"rewards": [1, 0]}, 2) -> [{"rewards": 1}, {"rewards": 0}]."""
+    """One value for each response: split_batch({"rewards": [1, 0]}, 2) -> [{"rewards": 1}, {"rewards": 0}]."""
     value = plain(value)
     if count == 1:
         return [value]
@@ -75,7 +75,7 @@ def split_entry(key: str, value: Any, count: int) -> list[Any]:
 
 
 def to_verdict(value: Any, *, name: str, threshold: float | None) -> Verdict:
-    """What was returned for one response; verl's `acc` and OpenRLHF's `scores` say what is right, if given."""
+    """The verdict of one return value; verl's `acc` or OpenRLHF's `scores`, if there, says whether it is right."""
     value = plain(value)
     said = value if isinstance(value, dict) else {"score": value}
     reward = to_number(said, *REWARDS)
@@ -136,7 +136,7 @@ def flat(said: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def loggable(value: Any) -> float | str | None:
-    """What a line of JSON takes: numbers and text as they are, else the beginning of what it prints."""
+    """A value for JSON: numbers and text unchanged, else the beginning of its `str`."""
     value = plain(value)
     while isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]

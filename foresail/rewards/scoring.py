@@ -2,8 +2,8 @@
 
     scores = score_answers(model, [prompt + answer, prompt + other], starts=[len(prompt)] * 2, max_tokens=8192)
 
-The score is read at a sequence's last token. Sequences with one prompt share it where that saves enough. How they
-are put together changes scores by rounding alone.
+The score is read at a sequence's last token. Sequences with one prompt share it where that saves enough. Packing
+changes scores only by rounding.
 
 Legend: T tokens of a batch, S its segments, M its sequences.
 """
@@ -27,7 +27,7 @@ SHARE_FROM = 0.2  # of the tokens, which packing prompts once must save to be wo
 def score_answers(
     model: Decoder, sequences: Sequence[Sequence[int]], *, starts: Sequence[int], max_tokens: int
 ) -> list[float]:
-    """`starts[i]` is where the answer of `sequences[i]` begins: what stands before it is its prompt."""
+    """`starts[i]` is where the answer of `sequences[i]` begins, after its prompt."""
     rows = [to_row(ids, start) for ids, start in zip(sequences, starts, strict=True)]
     scores = [float("nan")] * len(rows)
     for segments in plan_batches(rows, max_tokens=max_tokens, share_from=SHARE_FROM):

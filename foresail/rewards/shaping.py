@@ -1,7 +1,4 @@
-"""Terms that are added to a reward and say nothing about the answer. All are off unless a recipe asks.
-
-All are penalties: no form of a response gets more than a right answer does.
-"""
+"""Penalties for length, format and language, added to a reward if the recipe asks for them."""
 
 from __future__ import annotations
 

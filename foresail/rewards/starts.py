@@ -1,12 +1,11 @@
-"""Starts of grading processes that fail: tried again after a delay, and given up after too many in a row.
+"""Retries of failed starts of grading processes: after a delay, and up to a number of failures in a row.
 
     starts = Starts()
     starts.fail("[Errno 24] Too many open files")    # the next may begin at once, then after 0.05 s, 0.1 s, …
     starts.are_hopeless                              # after MAX_FAILED in a row
     starts.succeed()                                 # the count begins anew
 
-A start fails where the process does not come to be (no descriptors, no memory), and where it is gone before it has
-loaded its grader. Neither says anything of the response that it was to grade.
+A start fails if the process cannot be created (no descriptors, no memory), or ends before it has loaded its grader.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ FIRST_DELAY = 0.05  # seconds before the second attempt after a failure; each fu
 
 
 class Starts:
-    """`cause` is what the first failure of the row said: later ones may only follow from it."""
+    """`cause` is the first error of the row: later ones may only follow from it."""
 
     def __init__(self) -> None:
         self.failed, self.cause, self.not_before = 0, "", 0.0

@@ -1,4 +1,4 @@
-"""Verdicts for the terminal: counted by status, each on one line."""
+"""Verdicts for the terminal: counts by status, and a verdict's text on one line."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Several rewards as one grader: the main one, which says what is right, and terms that are added to it.
+"""Several rewards as one grader: the main one, which judges right or wrong, and terms that are added to it.
 
     [[reward.terms]]
     grader = "my_rewards.py:brevity"
     weight = 0.2
 
-Each keeps its own score in the verdict; `group_rewards.reward` weighs them. A term that crashes is a failed
-verdict, never a score. One that does not apply to a response counts nothing there.
+The verdict holds each score; `group_rewards.reward` weighs them. If a term crashes, the verdict is a failure. A
+term that does not apply to a response counts nothing.
 """
 
 from __future__ import annotations

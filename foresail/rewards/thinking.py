@@ -1,4 +1,4 @@
-"""How much of a sample is thinking, and whether its budget closed it: for logs and evaluations.
+"""Counts a sample's thinking tokens, and whether its budget ended the thinking.
 
 counter = open_counter(tokenizer)          # None: its chat template knows no thinking
 read_thought(counter, sample)              # Thought(tokens=212, forced=False, closed=True)

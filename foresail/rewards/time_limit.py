@@ -1,12 +1,11 @@
-"""A limit on what another process does, which means the same on an idle and on a busy machine.
+"""A time limit on another process that is the same on an idle and on a busy machine.
 
     limit = TimeLimit(pid, seconds=60)
     limit.left()      # 60.0 at once, 0.0 when it is spent
 
-The clock on the wall runs, but not while the process wants a core and gets none, which Linux tells: so what
-computes is measured by its CPU time, and what waits for an answer from elsewhere by the time it waits. Only the
-main thread is asked, and no process that it started. `PATIENCE` times the limit is the end in any case; where
-the system tells nothing, the clock alone decides.
+Wall-clock time counts, except while the process waits for a core, which Linux reports. So computing is measured by
+CPU time, and waiting for an answer by the time it takes. Only the main thread is measured. `PATIENCE` times the
+limit is the end in any case; where the system reports nothing, the wall clock alone counts.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PATIENCE = 10
 
 
 class TimeLimit:
-    """Runs from the moment it is made."""
+    """Starts when it is created."""
 
     def __init__(self, pid: int, seconds: float) -> None:
         self.pid, self.seconds = pid, seconds
@@ -34,7 +33,7 @@ class TimeLimit:
 
 
 def seconds_without_core(pid: int) -> float:
-    """How long the main thread of a process was ready to run and did not, since its start."""
+    """Seconds since its start in which a process's main thread was ready to run but had no core."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     except (

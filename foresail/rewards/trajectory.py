@@ -1,4 +1,4 @@
-"""From a sample's tokens to its text, turn by turn: what graders read and logs show."""
+"""The text of a sample, turn by turn, for graders and logs."""
 
 from __future__ import annotations
 

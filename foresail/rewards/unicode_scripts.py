@@ -1,8 +1,7 @@
-r"""In which script a text is written: dominant_script("Чему равно $x$?") -> "Cyrillic".
+r"""The script of a text: dominant_script("Чему равно $x$?") -> "Cyrillic".
 
-It tells scripts apart, not languages: English and French are both Latin. What is notation in any language is
-left out: LaTeX, code, links, and Latin or Greek letters that stand alone. Kana and Han are one script here,
-since Japanese mixes them.
+English and French have one script, Latin. Notation of any language is left out: LaTeX, code, links, and single
+Latin or Greek letters. Kana and Han are one script here, since Japanese mixes them.
 """
 
 from __future__ import annotations

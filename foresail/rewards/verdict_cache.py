@@ -1,12 +1,9 @@
-"""Equal programs for one problem are run once in a run: the first verdict counts, right or wrong.
+"""A cache of verdicts: equal programs for one problem are run once in a run.
 
-A model that has learned something writes the same program for a problem again and again, and running it takes far
-longer than reading it.
+A trained model writes the same program for a problem again and again, and running it is slow.
 
-Right and wrong are kept alike. Were only right verdicts kept, a program that is right once in ten runs would be run
-until it is, and be right ever after; as it is, it is right with a chance of one in ten. A wrong verdict does not
-come from a busy machine, since limits count processor time. Failures (crashed, timeout, ungradable) say nothing of
-a program and are not kept.
+Right and wrong verdicts are both cached. If only right ones were, a program that passes once in ten runs would be
+run until it passes. Failures (crashed, timeout, ungradable) say nothing about a program and are not cached.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ Key = tuple[int, Program]
 
 @dataclass
 class PendingVerdict:
-    """A program with the grader, and how many responses wait for it. `problem` keeps its place in memory."""
+    """A program that is being graded, and how many responses wait for it. `problem` keeps its id valid."""
 
     problem: Problem
     graded: Future[Verdict]
@@ -36,7 +33,7 @@ class PendingVerdict:
 
     @property
     def still_counts(self) -> bool:
-        """Under way, or a verdict; a failure says nothing."""
+        """Whether it is pending or has a verdict that is no failure."""
         if not self.graded.done():
             return True
         if self.graded.cancelled() or self.graded.exception() is not None:
@@ -45,7 +42,7 @@ class PendingVerdict:
 
 
 class CachedGrading(Grading):
-    """Stands before another: every response has a future of its own, many of them from one trial."""
+    """Wraps another grading: every response has its own future, but equal programs share one trial."""
 
     def __init__(self, grading: Grading) -> None:
         self.grading = grading
@@ -79,7 +76,7 @@ class CachedGrading(Grading):
         return trial
 
     def _leave(self, trial: PendingVerdict, own: Future[Verdict]) -> None:
-        """Whoever was cancelled waits no more; a trial that nobody waits for need not begin."""
+        """Remove a cancelled waiter; a trial without waiters is cancelled."""
         with self.lock:
             trial.waiting -= 1
             if own.cancelled() and not trial.waiting:

@@ -31,7 +31,7 @@ def serve(descriptor: int, loading_seconds: float) -> None:
             grader = pickle.loads(parent.recv_bytes())
             traits = load_grader(grader)
     except (Exception, SystemExit, LoadingTooLong) as error:
-        # of these two the line says all
+        # for these two the one-line error is enough
         trace = "" if isinstance(error, ModuleNotFoundError | LoadingTooLong) else crashed(error).trace
         parent.send(Graded([failure(explain_loading(error))], trace))
         return
@@ -53,7 +53,7 @@ def grade_item(grader: Grader, item: bytes) -> Graded:
 
 
 def die_with_parent(descriptor: int) -> None:
-    """Even in the midst of an endless grader: when the other end is gone, so are we and all we started."""
+    """End this process and all it started when the other end closes, even during an endless grader."""
     poller = select.poll()
     poller.register(descriptor, 0)  # a hang-up is always reported, whatever one asks for
     poller.poll()

@@ -59,7 +59,7 @@ _current: ContextVar[Callbacks] = ContextVar("callbacks", default=Callbacks())  
 
 @contextmanager
 def calling(callbacks: Callbacks) -> Iterator[None]:
-    """Runs inside call these: a recipe cannot hold functions, and no stage need know of them."""
+    """Runs started inside call these functions, which a recipe cannot hold."""
     token = _current.set(callbacks)
     try:
         yield

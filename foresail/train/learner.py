@@ -38,9 +38,9 @@ from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
 from foresail.world import ONE_PROCESS, World
 
-TRAINER = "trainer"  # folder in a checkpoint: what going on exactly needs besides the policy's weights
+TRAINER = "trainer"  # folder in a checkpoint: what an exact resume needs besides the policy's weights
 OPTIMIZER = "optimizer"  # its files, see `state_files`
-WEIGHTS = "weights"  # as they are, where those for others are rounded
+WEIGHTS = "weights"  # unrounded, where the exported ones are rounded
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -65,14 +65,14 @@ class Learner(Generic[Model]):
         return ONE_PROCESS if self.optimizer is None else self.optimizer.gradients.world
 
     def save(self, checkpoint: Path) -> None:
-        """All ranks call it, and each writes what it has."""
+        """All ranks call it; each writes its own shard."""
         if self.optimizer is not None:
             (checkpoint / self.folder).mkdir(parents=True, exist_ok=True)
             self.save_weights(checkpoint)
             write_state(checkpoint / self.folder, OPTIMIZER, self.optimizer.state(), self.world)
 
     def load(self, checkpoint: Path) -> None:
-        """Go on with the optimiser's state of a checkpoint; as many ranks as wrote it go on bit for bit."""
+        """Load the optimiser's state; with the same number of ranks the run continues bit for bit."""
         assert self.optimizer is not None, "a frozen model has no state to go on from"
         pieces = read_pieces(checkpoint, self.folder, OPTIMIZER)
         try:
@@ -90,9 +90,10 @@ class Learner(Generic[Model]):
 def open_policy(
     recipe: Stage, checkpoint: Path | None, device: torch.device, world: World = ONE_PROCESS, day: str = ""
 ) -> tuple[Learner[Decoder], Tokenizer]:
-    """As the checkpoint has it, or where the recipe starts; to chat templates it is the `day` the run began on.
+    """The checkpoint's policy, or the recipe's starting model. `day`, on which the run began, is for chat
+    templates.
 
-    Low-rank pairs go beside the weights that the run began with: a checkpoint's have them merged, and are rounded.
+    With LoRA the base weights are the starting model's: a checkpoint's have the pairs merged in, and are rounded.
     """
     arrange = arrangement(recipe.lora, world)
     if checkpoint and recipe.lora is None:
@@ -138,7 +139,7 @@ def open_policy(
 
 
 def arrangement(lora: parts.Lora | None, world: World) -> Arrange | None:
-    """What is done to a model before it has memory: sharded over the ranks, where there are several."""
+    """With several ranks: LoRA and shards, which are set up before the model's memory is allocated."""
     if world.mesh is None:
         return None
 
@@ -164,7 +165,7 @@ def save_policy(
     dtype: torch.dtype | None = None,
     world: World = ONE_PROCESS,
 ) -> None:
-    """For others, in `dtype`; for going on the pairs, or the weights as they are where that rounds them."""
+    """The weights in `dtype`; for a resume also the LoRA pairs, or the unrounded weights where `dtype` rounds."""
     save_weights(model, tokenizer, checkpoint, dtype, world)
     if adapters is not None:
         adapters.save(checkpoint / TRAINER)
@@ -204,7 +205,7 @@ def save_weights(
     dtype: torch.dtype | None = None,
     world: World = ONE_PROCESS,
 ) -> None:
-    """A directory that transformers and vLLM load as it is."""
+    """A directory that transformers and vLLM can load."""
     tokenizer = tokenizer.padding_apart() if model.shape.scores else tokenizer
     special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
     save_model(model, directory, special=special, dtype=dtype, world=world)

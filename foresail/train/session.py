@@ -1,4 +1,4 @@
-"""What every training stage has around its loop: run directory, learners, progress, display, stop and resume.
+"""A training session: run directory, learners, progress, display, stop and resume, the same for every stage.
 
 with Session(recipe, resume=False) as session:    # session.policy: the model that the recipe names
     for step in session.steps():
@@ -119,7 +119,7 @@ class Session(Trainer[Recipe]):
         self.alarms = AlarmMonitor(self.run.read_metrics())
 
     def lead(self) -> None:
-        """Tell the others what to begin with, once they have seen that they share the run's folder."""
+        """Send the followers the recipe and checkpoint, once they have seen that they share the run's folder."""
         with marked(self.run.path) as mark:
             self.world.broadcast(
                 FollowerStart(
@@ -183,7 +183,7 @@ class Session(Trainer[Recipe]):
             )
 
     def finish(self) -> None:
-        """Nothing is left to do, even if steps are."""
+        """End the run before its last step."""
         self.progress = replace(self.progress, finished=True)
 
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
@@ -307,7 +307,7 @@ def begin_again(run: RunDirectory, start: Path, recipe: Stage, *, changed_reward
 
 
 def describe_damage(run: RunDirectory, start: Path | None) -> Iterator[str]:
-    """What is not as it was, and does not keep the run from going on."""
+    """Warnings about missing or changed files that do not prevent a resume."""
     if start is None:
         done = max((record["step"] for record in run.read_metrics()), default=0)
         if done:

@@ -1,4 +1,4 @@
-"""Where a stage starts: the model and tokenizer its recipe names, on the device at hand."""
+"""Loads a stage's initial model and tokenizer, as its recipe names them."""
 
 from __future__ import annotations
 

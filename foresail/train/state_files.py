@@ -1,10 +1,10 @@
-"""The trainer's tensors in a checkpoint: one file of one process, or one of each rank with the rows that it has.
+"""The trainer's tensors in a checkpoint: one file, or one for each rank with its shards.
 
     write_state(folder, "optimizer", tensors, world)  # optimizer.safetensors, optimizer-00002-of-00004.safetensors
     pieces = open_state(folder, "optimizer")          # pieces["low:norm.weight"]: what each rank had of it
     share_of(pieces["low:norm.weight"], 12, mine)     # as many numbers as `mine` has, from the 12th of the whole on
 
-What all ranks wrote, end to end, is the whole; so any number of ranks can go on from it.
+The files of all ranks, end to end, hold the whole state, so a run can resume with any number of ranks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write_state(folder: Path, stem: str, tensors: Mapping[str, Tensor], world: W
 
 
 class Pieces(Mapping[str, list[Tensor]]):
-    """By name, what each rank had of a tensor; read when asked for."""
+    """By name, each rank's shard of a tensor; read lazily."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.files = [safe_open(path, framework="pt") for path in paths]

@@ -1,4 +1,4 @@
-"""A stage's models on one rank, and how all ranks do the same thing.
+"""A stage's models on one rank, and function calls on all ranks.
 
     trainer.on_all_ranks(update, sequences)   # on every rank: update(trainer, sequences), each with its own trainer
 
@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 import torch
 
 from foresail.data.corpus.corpus import Corpus
-from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.length_view import CorpusSource
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library, choose_threads
 from foresail.recipe.stages.stage import Stage
@@ -48,7 +48,7 @@ class Silent(Display):
 
 @dataclass(frozen=True, kw_only=True)
 class FollowerStart(Generic[Recipe]):
-    """What a follower begins with: the recipe, and the checkpoint that the run goes on from."""
+    """What a follower starts with: the recipe, and the checkpoint that the run resumes from."""
 
     recipe: Recipe
     start: Path | None
@@ -87,12 +87,12 @@ class Trainer(Generic[Recipe]):
         self.reference: Decoder | None = None
         self.teacher: Decoder | None = None
         self.corpora: dict[str, Corpus] = {}  # of pretraining, by folder
-        self.sources: list[list[Source]] = []  # of its stages
+        self.sources: list[list[CorpusSource]] = []  # of its stages
         self.copy: Decoder | None = None  # of all weights, for the engines of this rank
         self.copy_version: int | None = None  # the step after which they were copied
 
     def open_models(self) -> None:
-        """The learner that every stage has, from the checkpoint or as the recipe says."""
+        """Open the policy, from the checkpoint or the recipe's starting model."""
         self.policy, self.tokenizer = open_policy(
             self.recipe, self.start, self.device, self.world, self.progress.day
         )
@@ -112,7 +112,7 @@ class Trainer(Generic[Recipe]):
     def on_other_ranks(
         self, function: Callable[Concatenate[Any, P], Any], *arguments: P.args, **keywords: P.kwargs
     ) -> None:
-        """On the other ranks, while this one does its own part of it."""
+        """Call it on the other ranks only, while rank 0 does its own part."""
         if self.world.size > 1:
             order = Order(
                 function=function, arguments=arguments, keywords=dict(keywords), progress=self.progress

@@ -53,7 +53,7 @@ Mode = bool | Literal["auto"] | None  # thinking on, off, as the answer shows, o
 
 @dataclass(frozen=True, kw_only=True)
 class Chat:
-    """A conversation, and the tools that its chat template is told of, with thinking on or off where that is said.
+    """A conversation with its tools for the chat template, and with thinking on or off where the row says so.
 
     `row` is its number in its source, from 0, and `id` its problem's, where it has one. `only_last`: its last
     answer alone is learnt.
@@ -70,12 +70,12 @@ class Chat:
 def load_chats(source: str | Path, limit: int | None = None, thinking: Mode = None) -> list[Chat]:
     """A row {"prompt": "2+2", "completion": "4"} -> Chat of Message(user, "2+2"), Message(assistant, "4").
 
-    `thinking`, where it is set, counts more than what rows say.
+    `thinking`, if it is set, overrides the rows.
     """
     if names_generator(str(source)):
-        own = thinking if isinstance(thinking, bool) else None
+        mode = thinking if isinstance(thinking, bool) else None
         chats = [
-            Chat(messages=to_imitate(problem, own), id=problem.id)
+            Chat(messages=to_imitate(problem, mode), id=problem.id)
             for problem in generate(str(source))[:limit]
         ]
     else:
@@ -150,11 +150,11 @@ def from_messages(row: Row) -> tuple[Message, ...]:
 
 def from_completion(row: Row) -> tuple[Message, ...]:
     """Answers inside the prompt have no loss, as in TRL, unless they say so themselves."""
-    asked = (
+    prompt = (
         replace(message, train=False) if message.role == "assistant" and message.train is None else message
         for message in to_turns(row, "prompt", "user")
     )
-    return (*asked, *to_turns(row, "completion", "assistant"))
+    return (*prompt, *to_turns(row, "completion", "assistant"))
 
 
 def from_sharegpt(row: Row) -> tuple[Message, ...]:
@@ -165,23 +165,23 @@ def from_sharegpt(row: Row) -> tuple[Message, ...]:
 
 
 def with_system(row: Row, conversation: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What the column system says comes first, unless the conversation has a system message of its own."""
+    """The column `system` as the first message, unless the conversation has a system message."""
     system = row.columns.get("system")
     has_own = not system or conversation[0].role == "system"
     return conversation if has_own else (Message(role="system", content=str(system)), *conversation)
 
 
 def to_role(entry: Any, place: str) -> Any:
-    """ShareGPT's names for ours; what is not ShareGPT's stays as it is."""
+    """ShareGPT's speaker as our role; other values are unchanged."""
     if not isinstance(entry, dict) or not {"from", "value"} <= entry.keys():
         return entry
     speaker = entry["from"]
     if speaker not in SPEAKERS:
         raise ValueError(f"{place}: unknown speaker {speaker!r}; use one of {', '.join(SPEAKERS)}")
-    said = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
+    message = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
     if speaker == "function_call" and isinstance(entry["value"], str):
-        said |= {"content": "", "tool_calls": read_call(entry["value"], place)}
-    return said
+        message |= {"content": "", "tool_calls": read_call(entry["value"], place)}
+    return message
 
 
 def from_alpaca(row: Row) -> tuple[Message, ...]:
@@ -190,12 +190,12 @@ def from_alpaca(row: Row) -> tuple[Message, ...]:
 
 
 def alpaca_prompt(row: Row) -> tuple[Message, ...]:
-    """With what the column history says before it."""
-    (asked,) = to_turns(row, "instruction", "user")
+    """The user message, with the column `history` as turns before it."""
+    (question,) = to_turns(row, "instruction", "user")
     more = row.columns.get("input")
     if more:
-        asked = Message(role="user", content=f"{asked.content}\n\n{more}")
-    return (*earlier_turns(row), asked)
+        question = Message(role="user", content=f"{question.content}\n\n{more}")
+    return (*earlier_turns(row), question)
 
 
 def earlier_turns(row: Row) -> list[Message]:

@@ -43,8 +43,9 @@ def load_source(source: Chatlog) -> Windowed:
 
 
 def in_turns(chats: Sequence[Chat], source: Chatlog, tokenizer: Tokenizer) -> list[Chat]:
-    """With thinking on or off, a conversation of several answers whose template rewrites earlier ones (it drops
-    their thinking) becomes several, each up to one answer: what is learnt stands behind the prompt of a rollout.
+    """Some templates drop the thinking of earlier answers. With thinking on or off, a conversation of several
+    answers then becomes several, each ending with one answer, so that prompts in training equal those of a
+    rollout.
     """
     parts: list[Chat] = []
     for chat in chats:
@@ -69,7 +70,7 @@ def turns_of(chat: Chat, tokenizer: Tokenizer) -> Iterator[Chat]:
 
 
 def check_mode(chat: Chat) -> None:
-    """A mode is learnt from answers in that mode."""
+    """Raise if the answer's thinking does not match the conversation's mode."""
     if chat.thinking is False and thinks(chat.messages):
         raise ValueError(
             'thinking is off and its answer has a thinking block; set data.thinking to true, or to "auto", which '
@@ -88,7 +89,7 @@ def name_of(chat: Chat) -> str:
 
 
 def encode_messages(numbers: Sequence[int], chat: Chat, source: Chatlog, tokenizer: Tokenizer) -> Ids:
-    """Some of a conversation's messages; which of them have a loss, the whole conversation says."""
+    """Some of a conversation's messages; their losses follow from the whole conversation."""
     learnt = learnt_messages(chat.messages, roles=source.roles, turns=source.turns)
     if chat.only_last:
         learnt = [*[False] * (len(learnt) - 1), learnt[-1]]
@@ -103,7 +104,7 @@ def encode_messages(numbers: Sequence[int], chat: Chat, source: Chatlog, tokeniz
 def split_conversations(
     source: Chatlog, tokenizer: Tokenizer, rows: Sequence[int], max_tokens: int
 ) -> dict[int, Split]:
-    """These conversations, which are too long, in parts; the rest is not looked at."""
+    """The parts of these conversations, which are too long; others are not read."""
     chats = in_turns(load_source(source).kept, source, tokenizer)
     splits = {}
     for row in rows:

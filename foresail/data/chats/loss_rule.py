@@ -1,4 +1,4 @@
-"""Which messages of a conversation have a loss: by role and turn, as a source says; a row's own word counts more.
+"""Which messages of a conversation have a loss: by role and turn, unless the row itself says.
 
 learnt_messages((system, user, assistant), roles=("assistant",), turns="all") -> [False, False, True]
 """
@@ -11,7 +11,7 @@ from foresail.records import Message
 
 
 def learnt_messages(messages: Sequence[Message], *, roles: Sequence[str], turns: str) -> list[bool]:
-    """`turns` is "all", or "last": what follows the last user message, all of it where there is none."""
+    """`turns` is "all", or "last": only messages after the last user message (all if there is none)."""
     users = [index for index, message in enumerate(messages) if message.role == "user"]
     first = users[-1] if users and turns == "last" else 0
     return [

@@ -22,7 +22,7 @@ def to_messages(value: Any, place: str) -> tuple[Message, ...]:
 
 
 def to_message(entry: Any, place: str) -> Message:
-    """With its tool calls, where it has some, and with what its row says of its loss."""
+    """With its tool calls and its row's loss flag, if there are any."""
     calls = entry.get("tool_calls") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or "role" not in entry or ("content" not in entry and not calls):
         raise ValueError(f"{place}: a message needs role and content, found {excerpt(entry)}")
@@ -73,7 +73,7 @@ def think(text: str) -> str:
 
 
 def read_flag(entry: Mapping[str, Any], place: str) -> bool | None:
-    """`train` is true or false; `weight` is 0, or 1 for what the recipe says. None: nothing is said."""
+    """`train` is true or false; `weight` 0 is false; None, as the recipe says, for `weight` 1 or neither."""
     train, weight = entry.get("train"), entry.get("weight")
     if train is not None and not isinstance(train, bool):
         raise ValueError(f"{place}: train is true or false, found {excerpt(train)}")

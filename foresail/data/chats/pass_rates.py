@@ -1,4 +1,4 @@
-"""Conversations of problems that are neither too easy nor too hard for a model: by its pass rates, from a file.
+"""A window of pass rates: conversations of problems that are neither too easy nor too hard for a model.
 
 [[data]]
 source = "long-chains.jsonl"            # rows with an id, or in the order of the problems that were measured
@@ -40,9 +40,13 @@ def keep_window(
     conversations: Sequence[Chat], rates: dict[str, float | None], window: Sequence[float], label: str
 ) -> Windowed:
     """Conversations go by their ids, or, where some have none or share one, by `label:0`, `label:1`, …"""
-    own = [conversation.id for conversation in conversations]
-    unique = None not in own and len({*own}) == len(own)
-    ids = own if unique or shared(own, rates) else [f"{label}:{number}" for number in range(len(own))]
+    row_ids = [conversation.id for conversation in conversations]
+    unique = None not in row_ids and len({*row_ids}) == len(row_ids)
+    ids = (
+        row_ids
+        if unique or shared(row_ids, rates)
+        else [f"{label}:{number}" for number in range(len(row_ids))]
+    )
     if not any(identity in rates for identity in ids):
         raise ValueError(
             f"pass rates of {len(rates)} problems are known, and none is of these conversations: rates have "
@@ -65,7 +69,7 @@ def keep_window(
 
 
 def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
-    """Several chains of one problem: ids that are known and not each row's own."""
+    """Whether rows share ids, as several solutions of one problem do."""
     return any(identity in rates for identity in ids if identity is not None)
 
 

@@ -1,9 +1,8 @@
 """A conversation that is too long, in parts that fit: split between exchanges, never inside a message.
 
-An exchange begins with a user's words and ends before the next. A part has the conversation's system messages and
-as many exchanges as fit behind them. It does not see those of earlier parts, and none is in two parts, so every
-word is learnt once. Plain text, which has no turns, is split between tokens: a part begins with the last token of
-the part before, which it does not learn.
+An exchange begins with a user message and ends before the next. A part has the conversation's system messages and
+as many exchanges as fit behind them. Each exchange is in one part only, so every token is learnt once. Plain text,
+which has no turns, is split between tokens: a part begins with the last token of the part before, without a loss.
 
     system, user 1, assistant 1, user 2, assistant 2  ->  system, user 1, assistant 1 | system, user 2, assistant 2
 """
@@ -21,7 +20,7 @@ Encode = Callable[[Sequence[int]], Ids]  # of these messages, by their numbers
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The parts, and how many exchanges are in none, for they are too long even alone."""
+    """The parts, and how many exchanges were left out because they are too long even alone."""
 
     parts: tuple[TrainSequence, ...]
     lost: int

@@ -1,8 +1,7 @@
 """Texts of source files, in their order: JSONL, parquet, plain text; .gz, .xz, .bz2 and .zst too.
 
-A file is cut into pieces, which are read apart from each other: lines of a JSONL file that begin in a range of its
-bytes, row groups of a parquet file, and all of a compressed or a text file. Where it is cut depends on the file
-alone.
+A file is cut into pieces that are read separately: lines of a JSONL file that begin in a range of its bytes, row
+groups of a parquet file, or all of a compressed or text file. The cuts depend on the file alone.
 
 Texts come in parts, so that a long one is never whole in memory: ("first part", False), ("the rest", True).
 """
@@ -34,8 +33,8 @@ KEYS = ("text", "content")  # columns that are looked for
 SAMPLE = 2**20  # bytes of both ends in a file's checksum
 
 
-class Part(NamedTuple):
-    """A stretch of a document; `place` tells where it stands."""
+class TextPart(NamedTuple):
+    """A part of a document's text; `place` locates it in error messages."""
 
     text: str
     last: bool
@@ -65,7 +64,7 @@ class TextForm:
 
 
 def find_files(sources: list[str]) -> list[Path]:
-    """Files as they are named; of a folder all below it that can be read, by name."""
+    """The named files; of a folder all readable files below it, sorted by name."""
     files: list[Path] = []
     for source in map(Path, sources):
         if source.is_dir():
@@ -100,7 +99,7 @@ def known_suffixes() -> str:
 
 
 def kind_of(path: Path) -> str | None:
-    """kind_of("a.jsonl.gz") -> ".jsonl"; None of what is no text."""
+    """kind_of("a.jsonl.gz") -> ".jsonl"; None for files that hold no text."""
     suffixes = path.suffixes
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
@@ -141,7 +140,7 @@ def cut_parquet(path: Path, piece_bytes: int) -> Iterator[Piece]:
             start, size = number + 1, 0
 
 
-def read_piece(piece: Piece, form: TextForm) -> Iterator[Part]:
+def read_piece(piece: Piece, form: TextForm) -> Iterator[TextPart]:
     path = Path(piece.file)
     kind = kind_of(path)
     with explaining_damage(path):
@@ -153,11 +152,11 @@ def read_piece(piece: Piece, form: TextForm) -> Iterator[Part]:
             yield from text_parts(read_lines(piece), form.key)
 
 
-def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[Part]:
+def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[TextPart]:
     for place, row in rows:
         parts = [*cut_parts(find_text(row, key, place))]
         for number, part in enumerate(parts, start=1):
-            yield Part(part, number == len(parts), place)
+            yield TextPart(part, number == len(parts), place)
 
 
 def find_text(row: Any, key: str | None, place: str) -> str:
@@ -212,20 +211,20 @@ def read_groups(piece: Piece) -> Iterator[tuple[str, Any]]:
         yield f"{path}, row {number} of groups {piece.start} to {piece.stop}", row
 
 
-def read_text(path: Path, separator: str | None) -> Iterator[Part]:
-    """Without the separators; documents of white space alone are as empty as others without a word."""
+def read_text(path: Path, separator: str | None) -> Iterator[TextPart]:
+    """Documents without the separators; those of white space alone count as empty."""
     part: list[str] = []
     size, begins = 0, True  # a line: the rest of a long one is no separator
     with open_bytes(path) as binary, TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
         while chunk := file.readline(LONGEST_PART):
-            whole, begins = begins, chunk.endswith(("\n", "\r"))
-            if separator is not None and whole and chunk.strip() == separator.strip():
-                yield Part("".join(part), True, str(path))
+            is_line, begins = begins, chunk.endswith(("\n", "\r"))
+            if separator is not None and is_line and chunk.strip() == separator.strip():
+                yield TextPart("".join(part), True, str(path))
                 part, size = [], 0
                 continue
             if size + len(chunk) > LONGEST_PART and part:
-                yield Part("".join(part), False, str(path))
+                yield TextPart("".join(part), False, str(path))
                 part, size = [], 0
             part.append(chunk)
             size += len(chunk)
-    yield Part("".join(part), True, str(path))
+    yield TextPart("".join(part), True, str(path))

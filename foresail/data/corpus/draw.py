@@ -2,8 +2,8 @@
 
     rows, places = draw_rows(supplies, places, first=row_number, count=32)
 
-Which corpus a row comes from is a function of the row's number alone. Rows are spread evenly: after any number of
-them each corpus has had its share, give or take one or two. A corpus that has had all its epochs is left out.
+A row's corpus follows from the row's number alone. After any number of rows each corpus has had its share, give or
+take one or two. A corpus that has had all its epochs is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GOLDEN = 0x9E3779B97F4A7C15  # of 2^64: multiples of it are spread more evenly t
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSupply:
-    """What a stage draws from one corpus."""
+    """One corpus's share of a stage's rows."""
 
     windows: Windows
     weight: float
@@ -46,7 +46,7 @@ class CorpusSupply:
         )
 
     def epochs_done(self, place: CorpusPlace) -> float:
-        """Passes over its documents, those of a window by the rows of it that were taken."""
+        """Passes over its documents so far; within a window they count by its rows that were taken."""
         count, documents = self.windows.corpus.num_documents, float(place.document)
         if place.row:
             window = self.windows.at(place.document)
@@ -54,9 +54,9 @@ class CorpusSupply:
         return documents / count
 
     def leave_window(self, place: CorpusPlace) -> tuple[CorpusPlace, int]:
-        """For a stage of another form: after the window that was begun, and the tokens of it that were not taken.
+        """For a stage of another form: the place after the current window, and that window's tokens not yet taken.
 
-        They come in the next epoch again.
+        They come again in the next epoch.
         """
         if not place.row:
             return place, 0

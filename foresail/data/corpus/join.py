@@ -1,4 +1,4 @@
-"""Short texts joined to longer documents, for corpora of sentences: a model learns nothing long from those alone.
+"""Joins short texts to longer documents: from single sentences a model learns no long contexts.
 
 join_texts(["It rained.", "We left.", …], characters=(200, 4000), seed=0) -> "It rained. We left. …", …
 """
@@ -37,8 +37,8 @@ def join_short_and_long(
 ) -> Iterator[str]:
     """Half of the texts in short documents, half in long ones, whatever languages or sources follow one another.
 
-    Sizes of one wide range leave few texts in short documents, and a model that is lengthened with 40 % of its
-    tokens from such, as Compass-v2 was, learns them by heart.
+    With one wide range of sizes, few texts would end up in short documents, and a model that draws 40 % of its
+    tokens from them, as Compass-v2 did, would memorise them.
     """
     for size, which in ((short, 0), (long, 1)):
         some = [text for number, text in enumerate(texts) if number // NEIGHBOURS % 2 == which]

@@ -1,12 +1,12 @@
-"""Those documents of a corpus that have a certain length, numbered anew; and a mixture of short and long ones.
+"""Views of a corpus's short or long documents, numbered anew, and mixtures of both.
 
     LengthView(corpus, longer_than=4096).num_documents
     split_by_length(sources, boundary=4096, long_share=0.6)     # "web" -> "web-short" and "web-long"
 
 Compass-v2 lengthens its context from 4k to 32k on data of which 40 % is under 4k and 60 % between 4k and 32k. Here
-these are shares of the tokens. Lengths are those of documents: none is joined with another to become a long one,
-and one that is longer than a row is cut into rows. Each corpus keeps its share of the long tokens and of the short
-ones; one without long documents leaves its share of those to the others.
+these are shares of the tokens. Lengths are those of single documents; one that is longer than a row is cut into
+rows. Each corpus keeps its share of the long tokens and of the short ones; the long share of a corpus without long
+documents goes to the others.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LengthView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """Documents of a stage, under the name that they are counted by; `weight` is their share beside the others'."""
+class CorpusSource:
+    """Documents of a stage, with a label for metrics; `weight` is their relative share."""
 
     label: str
     documents: Documents
@@ -47,24 +47,26 @@ class Source:
     epochs: int | None = None
 
 
-def split_by_length(sources: Sequence[Source], *, boundary: int, long_share: float) -> list[Source]:
+def split_by_length(
+    sources: Sequence[CorpusSource], *, boundary: int, long_share: float
+) -> list[CorpusSource]:
     """Every source as two, its short documents and its long ones; all long ones together have `long_share`."""
     short = [take(source, "short", 0, boundary) for source in sources]
     long = [take(source, "long", boundary, None) for source in sources]
-    by_length: list[Source] = []
+    by_length: list[CorpusSource] = []
     for kind, some, share in (("at most", short, 1 - long_share), ("more than", long, long_share)):
-        there = [source for source in some if source.documents.num_documents]
-        if share and not there:
+        nonempty = [source for source in some if source.documents.num_documents]
+        if share and not nonempty:
             raise ValueError(
                 f"no document of {', '.join(source.label for source in sources)} has {kind} {boundary} tokens; set "
                 "stages.long_share to none, or stages.long_from to another length"
             )
-        total = sum(source.weight for source in there)
-        by_length += [replace(source, weight=share * source.weight / total) for source in there if share]
+        total = sum(source.weight for source in nonempty)
+        by_length += [replace(source, weight=share * source.weight / total) for source in nonempty if share]
     return by_length
 
 
-def take(source: Source, kind: str, longer_than: int, up_to: int | None) -> Source:
+def take(source: CorpusSource, kind: str, longer_than: int, up_to: int | None) -> CorpusSource:
     assert isinstance(source.documents, Corpus), f"{source.label} is split already"
     view = LengthView(source.documents, longer_than=longer_than, up_to=up_to)
     return replace(source, label=f"{source.label}-{kind}", documents=view)

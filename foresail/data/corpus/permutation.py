@@ -1,9 +1,9 @@
-"""A random order of n things that is computed place by place: nothing is ever shuffled in memory.
+"""Random permutations of n numbers, computed place by place without a shuffle in memory.
 
-    permute(np.arange(5), 5, "web", 0) -> every number below 5 once, in an order that belongs to ("web", 0)
+    permute(np.arange(5), 5, "web", 0) -> every number below 5 once, in the order of the key ("web", 0)
 
-A Feistel network turns numbers of an even number of bits into each other; what falls beyond n is turned again until
-it falls inside.
+A Feistel network permutes the numbers of an even number of bits; a result of n or more is permuted again until it
+is below n.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def permute(places: np.ndarray, count: int, *key: object) -> np.ndarray:
-    """Where each of these places, all below `count`, is mapped to: a permutation that belongs to the key."""
+    """The image of each of these places, all below `count`, under the key's permutation."""
     half = np.uint64(max(1, -(-max(1, (count - 1).bit_length()) // 2)))
     keys = round_keys(key)
     numbers = places.astype(np.uint64)
@@ -39,7 +39,7 @@ def encipher(numbers: np.ndarray, half: np.uint64, keys: list[np.uint64]) -> np.
 
 
 def mix(numbers: np.ndarray) -> np.ndarray:
-    """Every bit of what goes in changes about half of those that come out."""
+    """A hash: every input bit changes about half of the output bits."""
     numbers = (numbers + STEP) * FIRST
     numbers = (numbers ^ (numbers >> np.uint64(29))) * SECOND
     return numbers ^ (numbers >> np.uint64(32))

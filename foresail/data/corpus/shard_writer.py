@@ -1,7 +1,7 @@
-"""One piece of a corpus to one shard: ids and ends of documents, written aside, synced, renamed.
+"""Writes one piece of a corpus as one shard: ids and ends of documents, written aside, synced, renamed.
 
 The pool writes the receipt afterwards (`data/jobs/pool.py`); a shard without one is not done. The same piece gives
-the same bytes, whoever writes it and however often.
+the same bytes in any process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from foresail.data.corpus.documents import Part, Piece, TextForm, read_piece
+from foresail.data.corpus.documents import Piece, TextForm, TextPart, read_piece
 from foresail.runlog.atomic import hidden_sibling, sync
 from foresail.tokenizer.documents import DocumentEncoder
 
@@ -26,7 +26,7 @@ DOCUMENTS_AT_ONCE = 64  # that are written in one go
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What a piece came to. One without documents has no shard."""
+    """The counts and files of a finished piece. One without documents has no shard."""
 
     documents: int = 0
     tokens: int = 0
@@ -65,7 +65,9 @@ def write_shard(
     with hidden_sibling(tokens_file) as tokens_aside, hidden_sibling(ends_file) as ends_aside:
         with tokens_aside.open("wb") as tokens_open, ends_aside.open("wb") as ends_open:
             tokens, ends = CheckedFile(file=tokens_open), CheckedFile(file=ends_open)
-            documents = encode_documents(mend(read_piece(piece, form), receipt), encoder, receipt)
+            documents = encode_documents(
+                replace_surrogates(read_piece(piece, form), receipt), encoder, receipt
+            )
             while some := [*islice(documents, DOCUMENTS_AT_ONCE)]:
                 lengths = np.array([len(ids) for ids in some])
                 tokens.write(np.array([*chain.from_iterable(some)], np.dtype(id_type).newbyteorder("<")))
@@ -81,8 +83,8 @@ def write_shard(
     return receipt
 
 
-def mend(parts: Iterable[Part], receipt: Receipt) -> Iterator[Part]:
-    """JSON can name half a pair of surrogates, which is no character: a question mark stands for it."""
+def replace_surrogates(parts: Iterable[TextPart], receipt: Receipt) -> Iterator[TextPart]:
+    """Replace lone surrogates, which JSON can hold and UTF-8 cannot, with question marks."""
     mended = False
     for part in parts:
         try:
@@ -96,9 +98,9 @@ def mend(parts: Iterable[Part], receipt: Receipt) -> Iterator[Part]:
 
 
 def encode_documents(
-    parts: Iterable[Part], encoder: DocumentEncoder, receipt: Receipt
+    parts: Iterable[TextPart], encoder: DocumentEncoder, receipt: Receipt
 ) -> Iterator[list[int]]:
-    """Ids of each document that has some, between those that begin and end it."""
+    """Ids of each non-empty document, between its begin and end tokens."""
     ids: list[int] = []
     begins = True
     for some in in_batches(parts):
@@ -114,8 +116,8 @@ def encode_documents(
                 ids = []
 
 
-def encode(parts: list[Part], firsts: list[bool], encoder: DocumentEncoder) -> list[list[int]]:
-    """One by one where all together fail, to tell which. `firsts` are those that begin their document."""
+def encode(parts: list[TextPart], firsts: list[bool], encoder: DocumentEncoder) -> list[list[int]]:
+    """If the batch fails, encodes one by one to find the culprit. `firsts`: which parts begin their document."""
     try:
         return encoder.encode([part.text for part in parts], firsts)
     except ValueError:
@@ -127,8 +129,8 @@ def encode(parts: list[Part], firsts: list[bool], encoder: DocumentEncoder) -> l
         raise
 
 
-def in_batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    some: list[Part] = []
+def in_batches(parts: Iterable[TextPart]) -> Iterator[list[TextPart]]:
+    some: list[TextPart] = []
     size = 0
     for part in parts:
         some.append(part)

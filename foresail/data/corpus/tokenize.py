@@ -1,4 +1,4 @@
-"""Texts to a corpus of token shards, on all cores; stopped or killed, the same call goes on with what is left.
+"""Tokenizes texts to a corpus of shards, on all cores; stopped or killed, the same call resumes.
 
     tokenize(["web.jsonl", "books/"], tokenizer="checkpoints/qwen", out=Path("corpora/mix"))
 
@@ -40,8 +40,8 @@ SMALL_VOCABULARY = 2**16  # ids that fit two bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """What a process needs to write any shard."""
+class TokenizeJob:
+    """The settings that every process needs to write shards."""
 
     folder: Path
     form: TextForm
@@ -60,7 +60,7 @@ def tokenize(
     piece_bytes: int = PIECE_BYTES,
     note: Callable[[int, int], None] = lambda done, total: None,
 ) -> Manifest:
-    """`note` hears how many of all pieces are done. `workers` 0: one for every core."""
+    """`note` is called with the finished and total pieces. `workers` 0: one for every core."""
     files = find_files(sources)
     opened = Tokenizer.load(tokenizer)
     request = {
@@ -81,7 +81,7 @@ def tokenize(
         clean_leftovers(out)
         cut = (piece for file in files for piece in cut_pieces(file, piece_bytes))
         pieces = {f"shard-{number:05}": piece for number, piece in enumerate(cut)}
-        job = Job(folder=out, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
+        job = TokenizeJob(folder=out, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
         receipts = run_pieces(pieces, partial(open_writer, job), folder=out, workers=workers, note=note)
         counts = {name: Receipt(**receipt) for name, receipt in receipts.items()}
         manifest = write_manifest(out, counts, request, opened)
@@ -90,7 +90,7 @@ def tokenize(
 
 
 def check_folder(out: Path, sources: list[str]) -> None:
-    """Nothing of somebody else's is written over, and the same call finds the same sources again."""
+    """Raise where files of others would be overwritten, or where `out` lies among the sources."""
     for source in map(Path, sources):
         if source.is_dir() and source.resolve() in out.resolve().parents:
             raise ValueError(
@@ -103,7 +103,7 @@ def check_folder(out: Path, sources: list[str]) -> None:
 
 
 def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
-    """The corpus, where this call was made before."""
+    """The finished corpus of an earlier equal call, or None."""
     if not (out / MANIFEST).exists():
         return None
     manifest = read_manifest(out)
@@ -119,7 +119,7 @@ def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
 
 
 def begin_plan(out: Path, request: dict[str, Any]) -> None:
-    """Shards of an earlier call stay up to the first source that has other contents now."""
+    """Write the plan; shards of an earlier call stay up to the first source that has changed."""
     if (source := changed_source(out, request)) is not None:
         remove_shards(out, first=pieces_before(source, request))
     write_plan(out, request)
@@ -130,7 +130,7 @@ def pieces_before(source: int, request: dict[str, Any]) -> int:
     return sum(1 for file in files for _ in cut_pieces(file, request["piece_bytes"]))
 
 
-def open_writer(job: Job) -> Callable[[str, Piece], dict[str, Any]]:
+def open_writer(job: TokenizeJob) -> Callable[[str, Piece], dict[str, Any]]:
     """In every process: the function that writes one shard."""
     tokenizer = Tokenizer.load(job.tokenizer)
     encoder = DocumentEncoder(tokenizer, special_tokens=job.special_tokens)
@@ -149,7 +149,7 @@ def id_type_of(vocab_size: int) -> str:
 def write_manifest(
     folder: Path, receipts: dict[str, Receipt], request: dict[str, Any], tokenizer: Tokenizer
 ) -> Manifest:
-    """All receipts as one manifest, which makes the folder a corpus."""
+    """Write the manifest from all receipts; the folder is then a corpus."""
     shards = [
         ShardEntry(
             name=name,
@@ -187,14 +187,14 @@ def write_manifest(
 
 
 def remove_shards(folder: Path, first: int) -> None:
-    """Those from this piece on, receipts before what they are for."""
+    """Remove shards from number `first` on, each after its receipt."""
     for file in sorted(folder.glob("shard-*"), key=lambda file: not file.name.endswith(RECEIPT)):
         if int(file.name.removeprefix("shard-").partition(".")[0]) >= first:
             file.unlink()
 
 
 def remove_plan(folder: Path) -> None:
-    """And receipts: the manifest has taken their place."""
+    """Remove plan and receipts, which the manifest replaces."""
     for file in (*folder.glob(f"shard-*{RECEIPT}"), folder / PLAN):
         file.unlink(missing_ok=True)
 

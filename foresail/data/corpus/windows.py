@@ -1,8 +1,8 @@
-"""A corpus in the order in which it is learned from: every document once an epoch, shuffled, packed into rows.
+"""The training order of a corpus: every document once an epoch, shuffled, packed into rows.
 
-Documents of an epoch have a random order (`permutation.py`). Some consecutive ones of it, a window, are packed into
-rows together (`best_fit.py`), and the rows have a random order again. Which documents a row holds is a pure
-function of (seed, where the window begins, the row's number): nothing has to be kept to go on.
+Documents of an epoch have a random order (`permutation.py`). A window of consecutive ones is packed into rows
+(`best_fit.py`), which are shuffled again. A row's documents are a pure function of (seed, start of the window, the
+row's number), so a resumed run needs no other state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Window:
 
 
 class Windows:
-    """Of one corpus, at one length; each is packed when it is asked for, and the last one is kept."""
+    """The windows of one corpus at one row length, packed on demand; the last one is cached."""
 
     def __init__(self, name: str, corpus: Documents, *, length: int, seed: int) -> None:
         self.name, self.corpus, self.length, self.seed = name, corpus, length, seed
@@ -50,7 +50,7 @@ class Windows:
         self._last: Window | None = None
 
     def at(self, start: int) -> Window:
-        """The one that begins there. It ends with its epoch at the latest."""
+        """The window that begins there. It ends with its epoch at the latest."""
         if self._last is None or self._last.start != start:
             self._last = self._pack(start)
         return self._last
@@ -72,7 +72,7 @@ class Windows:
 
 
 class CorpusPlace(NamedTuple):
-    """Where a corpus goes on: in the window that begins at `document`, after so many of its rows."""
+    """A position in a corpus: in the window that begins at `document`, after `rows` of its rows."""
 
     document: int = 0
     row: int = 0

@@ -1,9 +1,9 @@
-"""What a job was asked to do, kept in its folder, so that it goes on only with the same request.
+"""The plan of a job, kept in its folder, so that it resumes only with the same request.
 
     write_plan(folder, {"sources": [{"path": "web.jsonl", "bytes": 812, "checksum": "9f3c…"}], "separator": None})
     changed_source(folder, …) -> None, or the number of a source with other content
 
-Sources may change in content (a mended file), nothing else may.
+Only the content of sources may change (a corrected file).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pool of processes for work on many files: stopped or killed, the same call goes on with what is left.
+"""A pool of processes for work on many files; stopped or killed, the same call resumes.
 
     def open_counter() -> Callable[[str, Path], dict[str, int]]:    # called once in every process
         return lambda name, path: {"words": len(path.read_text().split())}
@@ -43,7 +43,7 @@ def run_pieces(
 ) -> dict[str, Receipt]:
     """The receipts of all pieces, in their order. Pieces and `open_worker` are pickled.
 
-    `workers` 0: one for every core. `note` hears how many of all pieces are finished.
+    `workers` 0: one for every core. `note` is called with the finished and total pieces.
     """
     unfinished = [name for name in pieces if not receipt_file(folder, name).exists()]
     workers = min(workers or len(os.sched_getaffinity(0)), len(unfinished))
@@ -68,7 +68,7 @@ def run_processes(
 ) -> None:
     context = multiprocessing.get_context("spawn")
     next_place, errors = context.Value("q", 0), context.SimpleQueue()
-    current = context.Array("q", [-1] * workers)  # the piece that each process has in hand
+    current = context.Array("q", [-1] * workers)  # the piece that each process works on
     work = [(name, pieces[name]) for name in unfinished]
     processes = [
         context.Process(
@@ -114,7 +114,7 @@ def run_worker(
     errors: Any,
     parent: int,
 ) -> None:
-    """One process: takes the next piece that nobody has taken, until none is left or its parent is gone."""
+    """One process: takes the next free piece until none is left or its parent is gone."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process of its own
     try:
         worker = open_worker()

@@ -18,8 +18,8 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """What every process needs: the plan, and where tokenizer and filler are."""
+class DocumentJob:
+    """The settings that every process needs: the plan, and where tokenizer and filler are."""
 
     plan: DocumentPlan
     tokenizer: str
@@ -37,11 +37,11 @@ def write_documents(
 ) -> None:
     """`count` documents, a line {"text": …, "kind": …} each, the same for any number of workers."""
     plan.check()
-    job = Job(plan=plan, tokenizer=tokenizer, filler=filler)
+    job = DocumentJob(plan=plan, tokenizer=tokenizer, filler=filler)
     out.parent.mkdir(parents=True, exist_ok=True)
 
-    def write(aside: Path) -> None:
-        with aside.open("w", encoding="utf-8") as file:
+    def write(partial_file: Path) -> None:
+        with partial_file.open("w", encoding="utf-8") as file:
             for number, text in enumerate(make_all(job, count, workers)):
                 row = {"text": text, "kind": plan.kinds[number % len(plan.kinds)]}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -49,7 +49,7 @@ def write_documents(
     write_atomically(out, write)
 
 
-def make_all(job: Job, count: int, workers: int) -> Iterator[str]:
+def make_all(job: DocumentJob, count: int, workers: int) -> Iterator[str]:
     if workers <= 1:
         maker = open_maker(job)
         yield from map(maker.make, range(count))
@@ -59,7 +59,7 @@ def make_all(job: Job, count: int, workers: int) -> Iterator[str]:
         yield from pool.imap(make_one, range(count), chunksize=max(1, min(64, count // workers)))
 
 
-def open_maker(job: Job) -> DocumentMaker:
+def open_maker(job: DocumentJob) -> DocumentMaker:
     encode = Tokenizer.load(job.tokenizer).encode
     return DocumentMaker(plan=job.plan, encode=encode, filler=open_filler(job.filler))
 
@@ -67,7 +67,7 @@ def open_maker(job: Job) -> DocumentMaker:
 opened: list[DocumentMaker] = []  # by a worker process, once
 
 
-def start_worker(job: Job) -> None:
+def start_worker(job: DocumentJob) -> None:
     opened.append(open_maker(job))
 
 

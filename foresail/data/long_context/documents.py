@@ -3,8 +3,8 @@
     DocumentMaker(plan=DocumentPlan(lengths=(512, 4096)), encode=tokenizer.encode).make(7)
 
 A document is an item of one of the tasks and its solution, or a drill: many needles, and questions about them one
-after the other, which teach more a token. Lengths are drawn evenly on a logarithmic scale; they count all tokens,
-the one that ends a document included.
+after the other, which give more loss tokens. Lengths are drawn evenly on a logarithmic scale; they count all
+tokens, the end token included.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from foresail.data.long_context.words import draw_codes, draw_keys
 
 DRILL = "drill"
 KINDS = (*TASKS, DRILL)
-TRAINING_SEED = (
-    1_000_003  # added to the seed, so that nobody is asked in an evaluation what was in a document
-)
+TRAINING_SEED = 1_000_003  # added to the seed, so that evaluations never ask for what stood in a document
 MAX_DRILLED = 16
 NEEDLES_SHARE = 0.5  # of a drill at most
 ATTEMPTS = 4  # lengths drawn until one is long enough for its task
@@ -32,7 +30,7 @@ ATTEMPTS = 4  # lengths drawn until one is long enough for its task
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentPlan:
-    """Documents of `kinds` in turn, some of the tasks or "drill", with lengths from the one to the other."""
+    """Documents of `kinds` (tasks or "drill") in turn, with lengths from the first of `lengths` to the second."""
 
     lengths: tuple[int, int]
     kinds: tuple[str, ...] = KINDS
@@ -71,7 +69,7 @@ class DocumentMaker:
         return self.write(kind, index, self.plan.lengths[1])
 
     def write(self, kind: str, index: int, limit: int) -> str:
-        """At most so many tokens, with the one that ends it.
+        """A document of at most `limit` tokens, the end token included.
 
         Words are counted one by one; where the tokenizer gives more for all of it, it is written again, shorter.
         """
@@ -101,18 +99,18 @@ class DocumentMaker:
 
 
 def make_drill(rng: Random, length: int, encode: Encode, filler: Filler) -> str:
-    """Needles all over the text, the more the longer it is, and a question about each, in any order."""
+    """Needles all over the text, more in longer texts, and questions about them in random order."""
     hay = Hay(filler(rng))
     drawn = draw_unseen(
         rng, hay, lambda rng: [*draw_keys(rng, MAX_DRILLED), *draw_codes(rng, MAX_DRILLED)], words=length
     )
     pairs = zip(drawn[:MAX_DRILLED], drawn[MAX_DRILLED:], strict=True)
     facts = [f"The access code of {key} is {code}." for key, code in pairs]
-    asked = [f"What is the access code of {fact.split()[4]}?\n{fact}" for fact in facts]
-    each = len(encode("\n\n".join((*facts, *asked)))) / len(facts)
+    solved_questions = [f"What is the access code of {fact.split()[4]}?\n{fact}" for fact in facts]
+    each = len(encode("\n\n".join((*facts, *solved_questions)))) / len(facts)
     count = max(1, min(MAX_DRILLED, int(NEEDLES_SHARE * length / each)))
     needles: list[Needle] = [(rng.random(), fact) for fact in facts[:count]]
-    questions = rng.sample(asked[:count], count)
+    questions = rng.sample(solved_questions[:count], count)
 
     def write(words: int, padding: str) -> str:
         return "\n\n".join([NIAH_INTRO.rstrip(), bury(hay, needles, words, padding), *questions])

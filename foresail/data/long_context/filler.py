@@ -1,4 +1,4 @@
-"""The hay: sentences that needles are hidden among.
+"""Filler: the sentences that needles are hidden among.
 
     made_filler(rng)                     sentences of a small grammar: no corpus needed
     TextFiller(texts)(rng)               those of a corpus, in its order from a random place on
@@ -36,7 +36,7 @@ def made_filler(rng: Random) -> Iterator[str]:
 
 
 class TextFiller:
-    """Sentences of texts, in their order; after the last comes the first again."""
+    """Sentences of texts in their order, in an endless loop."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.sentences = [sentence for text in texts for sentence in split_sentences(text)]

@@ -1,8 +1,8 @@
-"""A prompt of exactly so many tokens.
+"""Prompts of an exact number of tokens.
 
 A task writes its prompt with any number of units of filler (words, lines, entries). The most units that fit are
-found by interpolation, and what is left, less than a unit, is filled with dots at a place of the task's choosing.
-All of it is counted on the whole text, as the model's tokenizer cuts it.
+found by interpolation; the rest, less than a unit, is filled with dots at a place that the task chooses. Tokens are
+counted on the whole text, by the model's tokenizer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TooShort(ValueError):
 
 
 class WordCounts:
-    """About as many tokens as `encode` gives, many times faster: every word is encoded once, on its own.
+    """Estimates the number of tokens much faster than `encode`: every word is encoded once, on its own.
 
     len(WordCounts(encode)("two words")) -> 2
     """
@@ -103,19 +103,19 @@ def find_padding(write: Callable[[str], str], encode: Encode, gap: int) -> str |
     """Dots that take `gap` tokens where `write` puts them; None: there are none."""
     before, after = cut_around(write)
     padding, bare = "", len(encode(before + after))
-    while (left := gap - (len(encode(before + padding + after)) - bare)) > 0:
+    while (remaining := gap - (len(encode(before + padding + after)) - bare)) > 0:
         for pad in PADS:
-            taken = len(encode(before + padding + pad + after)) - bare
-            if gap - left < taken <= gap:
+            pad_tokens = len(encode(before + padding + pad + after)) - bare
+            if gap - remaining < pad_tokens <= gap:
                 padding += pad
                 break
         else:
             return None
-    return padding if left == 0 else None
+    return padding if remaining == 0 else None
 
 
 def cut_around(write: Callable[[str], str]) -> tuple[str, str]:
-    """The text near the padding: what does not change is not counted again and again."""
+    """The text near the padding, so that only a short text is encoded for each attempt."""
     mark = "\x00"
     before, _, after = write(mark).partition(mark)
     return before[-REACH:], after[:REACH]

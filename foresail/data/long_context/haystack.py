@@ -23,7 +23,7 @@ Draw = Callable[[Random], list[str]]
 
 
 class Hay:
-    """The filler of one item: more of it is drawn when asked for, and what was drawn stays."""
+    """The filler of one item, drawn on demand and cached."""
 
     def __init__(self, sentences: Iterator[str]) -> None:
         self._source = sentences
@@ -35,13 +35,13 @@ class Hay:
         while self._size < count:
             self._sentences.append(next(self._source).split(" "))
             self._size += len(self._sentences[-1])
-        taken: list[list[str]] = []
+        cut_sentences: list[list[str]] = []
         for sentence in self._sentences:
             if count <= 0:
                 break
-            taken.append(sentence[:count])
+            cut_sentences.append(sentence[:count])
             count -= len(sentence)
-        return taken
+        return cut_sentences
 
     def text(self) -> str:
         """All that was drawn so far."""
@@ -68,7 +68,7 @@ def nearest(ends: Sequence[int], place: float) -> int:
 
 
 def draw_unseen(rng: Random, hay: Hay, draw: Draw, *, words: int) -> list[str]:
-    """What `draw` gives, again where some of it occurs in the first `words` words of filler by chance."""
+    """The strings of `draw`, drawn again while one of them occurs in the first `words` words of filler."""
     hay.words(words)
     text, drawn = hay.text(), draw(rng)
     while any(string in text for string in drawn):
@@ -108,8 +108,8 @@ def niah(
         (place, f"The access code of {name} is {code}.")
         for place, name, code in zip(depths, owners, codes, strict=True)
     ]
-    asked = names[:queries]
-    subject = " and ".join(asked)
+    asked_keys = names[:queries]
+    subject = " and ".join(asked_keys)
     many = "s" if queries * values > 1 else ""
     verb = "are" if many else "is"
     question = (

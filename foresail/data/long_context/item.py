@@ -1,4 +1,4 @@
-"""What a long-context task gives: a prompt of an exact length, and the strings that a right answer holds."""
+"""An item of a long-context task: a prompt of an exact length, and the strings that a right answer holds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """`ids` is the prompt as tokens, as many as were asked for; `solution` is how it goes on when all is right.
+    """`ids` is the prompt as tokens, of the requested number; `solution` is the right continuation.
 
-    `depth` is where a needle that is asked for stands, from 0 (first) to 1 (last); None: what the task asks for is
-    all over the text.
+    `depth` is the place of a requested needle, from 0 (first) to 1 (last); None: the answers are all over the text.
     """
 
     task: str
@@ -24,8 +23,8 @@ class Item:
 
 def recall(output: str, answers: Sequence[str]) -> float:
     """The share of the answers that the output holds: recall("4 and 9", ["4", "7"]) -> 0.5. Case does not count."""
-    said = output.lower()
-    return sum(answer.lower() in said for answer in answers) / len(answers)
+    lowered = output.lower()
+    return sum(answer.lower() in lowered for answer in answers) / len(answers)
 
 
 def join(answers: Sequence[str]) -> str:

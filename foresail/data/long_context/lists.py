@@ -1,6 +1,7 @@
-"""Texts that are lists from beginning to end: line retrieval, and RULER's common and frequent words.
+"""Tasks whose texts are lists: line retrieval, and RULER's common and frequent words.
 
-What is asked for is a line by its label, or words by how often they occur; a longer text has more lines or words.
+The answer is a line's number, by its label, or the words that occur most often; a longer text has more lines or
+words.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from foresail.data.long_context.words import MAX_KEYS, draw_codes, draw_keys, dr
 
 
 def line_retrieval(rng: Random, length: int, depth: float, encode: Encode) -> Item:
-    """Lines with a label and a number each; asked for is the number of one, at `depth`."""
+    """Lines with a label and a number each; the question is the number of the line at `depth`."""
     num_keys = min(MAX_KEYS, max(8, length // 4))  # no line is as short as four tokens
     keys, codes = draw_keys(rng, num_keys), draw_codes(rng, num_keys)
     intro = "This is a register. Every line has a label and a number.\n"
@@ -112,7 +113,7 @@ def rank_words(words: list[str], entries: int) -> list[str]:
     listed: list[str] = []
     for number, word in enumerate([NOISE, *words], start=1):
         exact = entries * number**-ALPHA / ZETA
-        # rounded down behind those that are asked for, so that none is as frequent as the last of them
+        # rounded down after the answers, so that no other word is as frequent as the last answer
         times = round(exact) if number <= NUM_FREQUENT + 1 else max(1, math.floor(exact))
         listed += [word] * min(times, entries - len(listed))
         if len(listed) == entries:
@@ -126,8 +127,8 @@ def finish(task: str, fitted: FittedText, answers: tuple[str, ...], depth: float
     )
 
 
-def check_supply(task: str, needed: int, available: int) -> None:
-    if needed > available:
+def check_supply(task: str, required: int, available: int) -> None:
+    if required > available:
         raise ValueError(
-            f"{task} wants {needed} different labels and has {available}; ask for a shorter text"
+            f"{task} wants {required} different labels and has {available}; ask for a shorter text"
         )

@@ -1,10 +1,10 @@
-"""The long-context tasks by name, as RULER's paper names and defines them, and line retrieval.
+"""The long-context tasks by name: RULER's, as its paper defines them, and line retrieval.
 
     make_item("niah_single", seed=0, index=3, length=4096, depth=0.5, encode=tokenizer.encode)
 
-An item is a pure function of what is given there. Single: one needle, asked for. Multi-key: several needles, one of
-them asked for. Multi-value: all codes of one key. Multi-query: the codes of several keys. `vt`, `cwe` and `fwe`
-have no depth: what they ask for is all over the text.
+An item is a pure function of these arguments. Single: one needle. Multi-key: one of several needles. Multi-value:
+all codes of one key. Multi-query: the codes of several keys. `vt`, `cwe` and `fwe` have no depth: their answers
+are all over the text.
 """
 
 from __future__ import annotations

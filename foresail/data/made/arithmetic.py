@@ -6,8 +6,8 @@ clock with ten hours: 7 +5 is 2, *3 is 6, -4 is 2. A solution either writes each
     worked   <think>7 +5=2 *3=6 -4=2</think>\boxed{2}      four tokens a step, and each step is easy
     direct   \boxed{2}                                     all steps in the head, mostly wrong
 
-so a model that knows both habits can discover that thinking pays. Every problem belongs to one split by its
-text alone: problems to train on and problems to test on never meet, whatever the seeds.
+so a model that knows both forms can discover that thinking pays. A problem's split follows from its text alone:
+no test problem is ever trained on, whatever the seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foresail.records import Message, Problem
 RULE = "Apply the operations from left to right, modulo 10."
 SOURCE = "arithmetic"
 SPLITS = ("train", "test")
-TEST_SHARE = 10  # one expression in ten is kept for testing
+TEST_SHARE = 10  # one expression in ten is for testing
 FIRST = range(1, 10)
 # *1 would teach nothing, and *0 or +0 would give the answer away or do nothing.
 OPERATIONS = tuple(f"+{d}" for d in range(1, 10)) + tuple(f"-{d}" for d in range(1, 10))
@@ -68,7 +68,7 @@ def direct(problem: Problem) -> str:
 
 
 def results(expression: str) -> list[int]:
-    """What one has after each operation: results("7 +5 *3 -4") -> [2, 6, 2]."""
+    """The result after each operation: results("7 +5 *3 -4") -> [2, 6, 2]."""
     first, *operations = expression.split()
     value, values = int(first), []
     for sign, operand in ((operation[0], int(operation[1:])) for operation in operations):

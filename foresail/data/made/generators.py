@@ -1,4 +1,4 @@
-"""Problems made on the spot: `arithmetic:count=2000,seed=1`, `reasoning-gym:chain_sum,size=500,seed=1`."""
+"""Generated problems by source name: `arithmetic:count=2000,seed=1`, `reasoning-gym:chain_sum,size=500,seed=1`."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@
         search "Bo Conti Holm second landlord"     -> Max Lund Holm
         search "Max Lund Holm old cousin"          -> Pia Lund Holm, the answer
 
-Facts differ from problem to problem, so none can be learned by heart: what is learned is to search, to tell
-reliable sources from others, and to go on. A chain leads from remote relations to kin, so the answer tells
-something about earlier choices (its town about the last lender, its family about the last landlord): what a teacher
-who knows the answer can go by.
+Facts differ from problem to problem, so none can be memorised: a model learns to search, to tell reliable sources
+from others, and to go on. A chain leads from remote relations to kin, so the answer holds evidence about earlier
+choices (its town about the last lender, its family about the last landlord), which a teacher with the answer can
+use.
 
     split   people     relations   hops, unless told otherwise
     train   train      train       2-3
@@ -16,9 +16,8 @@ who knows the answer can go by.
     ood     held out   held out    3-4
     long    held out   train       6-8
 
-`detours` puts asides into the question, each a search that has nothing to do with the answer. So it is known of
-every turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`. With `depth=2` a detour is a
-chain of its own, on which it matters as little which source is believed.
+`detours` puts asides into the question, searches that have nothing to do with the answer. `extra["matters"]` says
+for each of `extra["searches"]` whether it is one of the chain. With `depth=2` a detour is a chain of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Aside = tuple[Person, tuple[Relation, ...]]  # a small chain of its own
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A chain, and asides by where they stand: `detours[0]` before its first search, `detours[1]` after that, …"""
+    """A chain, and its asides by place: `detours[0]` before the first search, `detours[1]` after it, …"""
 
     start: Person
     relations: tuple[Relation, ...]
@@ -51,16 +50,16 @@ class Question:
     @property
     def text(self) -> str:
         """ "Ana Adler Arden's first lender's (also Oto Lund Jura's new tailor) second landlord?"."""
-        words = [*map(tell_aside, self.detours[0]), f"{self.start}'s"]
+        words = [*map(aside_text, self.detours[0]), f"{self.start}'s"]
         for number, (relation, detours) in enumerate(zip(self.relations, self.detours[1:], strict=True), 1):
             words += [
                 f"{relation}'s" if number < len(self.relations) else str(relation),
-                *map(tell_aside, detours),
+                *map(aside_text, detours),
             ]
         return " ".join(words) + "?"
 
 
-def tell_aside(aside: Aside) -> str:
+def aside_text(aside: Aside) -> str:
     return "(also {})".format("'s ".join(map(str, (aside[0], *aside[1]))))
 
 
@@ -146,7 +145,7 @@ def is_fair(world: FactWorld, question: Question, values: Sequence[Person]) -> b
 
 
 def keys_of(world: FactWorld, aside: Aside) -> list[Key]:
-    """Its searches, as far as sources tell the truth."""
+    """The aside's searches, with true intermediate answers."""
     person, relations = aside
     return list(zip((person, *follow(world, person, relations)), relations, strict=False))
 
@@ -160,7 +159,7 @@ def mentions(world: FactWorld, key: Key, persons: Sequence[Person]) -> bool:
 
 
 def to_problem(extra: dict[str, str], question: Question, values: Sequence[Person]) -> Problem:
-    """`extra` is plain JSON: the chain's searches and asides in the order of the text, and what each comes to."""
+    """`extra` is plain JSON: the searches of chain and asides in the order of the text, and their results."""
     world = world_of(extra)
     chain = [(key, True) for key in zip((question.start, *values), question.relations, strict=False)]
     asides = [
@@ -185,9 +184,9 @@ def to_problem(extra: dict[str, str], question: Question, values: Sequence[Perso
 
 
 def advances(problem: Problem, queries: Sequence[str]) -> list[bool]:
-    """Which searches of an episode brought it nearer to the answer: those of the chain, each the first time.
+    """Which searches of an episode advance it: those of the chain, each the first time.
 
-    A detour, a repetition and a search that follows a lie bring nothing, whatever became of the episode.
+    A detour, a repetition or a search that follows a lie does not, whatever the outcome.
     """
     both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
     open_keys = {key for key, matters in both if matters}

@@ -1,8 +1,8 @@
-"""The words of the multi-hop world: who lives in it, how they are related, who tells of it.
+"""The vocabulary of the multi-hop world: people, relations and sources.
 
-A person is a given name, a family and a town: "Ana Adler Arden". A relation is two words: "second landlord". What
-is held out, whatever the seeds: in every family of a town a quarter of the people, and a third of the relations.
-Each single word of these is seen in training, so a model knows the words of a person or a relation it never met.
+A person is a given name, a family and a town: "Ana Adler Arden". A relation is two words: "second landlord". Held
+out, whatever the seeds: a quarter of the people in every family of a town, and a third of the relations. Their
+single words all occur in training.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ TOWNS = "Arden Bergen Calder Delma Elster Fenwick Garda Holm Ilmen Jura Kelso Lo
 TEST_GIVEN = 6  # of the 24 people of one family in one town are kept for testing
 
 MODIFIERS = ("first", "second", "third", "former", "old", "new")
-# What a relation keeps: one lends money from another town, one's landlord lives in one's town, one's cousin has
-# one's family name too.
+# What a relation preserves: a lender nothing, a landlord the town, a cousin town and family name.
 NOUNS: dict[str, Level] = {
     "lender": "remote",
     "patron": "remote",
@@ -64,7 +63,7 @@ class Relation(NamedTuple):
 
 @cache
 def people(family: str, town: str, *, held_out: bool) -> tuple[str, ...]:
-    """The given names of a family in a town, of those kept for testing or of the others."""
+    """The given names of a family in a town, held out or not."""
     # crc32 is the same on every machine, unlike hash().
     ordered = sorted(GIVEN, key=lambda given: zlib.crc32(f"{given} {family} {town}".encode()))
     return tuple(ordered[:TEST_GIVEN] if held_out else ordered[TEST_GIVEN:])
@@ -72,7 +71,7 @@ def people(family: str, town: str, *, held_out: bool) -> tuple[str, ...]:
 
 @cache
 def relations(level: Level, *, held_out: bool) -> tuple[Relation, ...]:
-    """Every noun keeps two of its six modifiers for testing, other ones than its neighbours keep."""
+    """Of every noun's six modifiers two are held out, other ones than those of its neighbours."""
     pairs = product(enumerate(NOUNS), enumerate(MODIFIERS))
     return tuple(
         Relation(modifier, noun)

@@ -23,7 +23,7 @@ SEARCH, ANSWER = "<search>{}</search>", "<answer>{}</answer>"
 
 
 def trace(problem: Problem) -> tuple[Message, ...]:
-    """What the problem's source asks for: noisy where it has `noise`, else the right searches."""
+    """A noisy episode if the problem's source has `noise`, else the right searches."""
     noise = float(problem.extra.get("noise", 0.0))
     return noisy_conversation(problem, noise=noise) if noise else gold_conversation(problem)
 
@@ -36,9 +36,8 @@ def gold_conversation(problem: Problem) -> tuple[Message, ...]:
 def noisy_conversation(problem: Problem, *, noise: float, seed: int = 0) -> tuple[Message, ...]:
     """A beginner's episode: it has the form of a right one, and often another answer.
 
-    With probability `noise` it believes the unreliable source where two contradict each other (0.5 is a coin), with
-    half of it a search is wasted or an aside is left out, with a quarter it stops at what it has. The last message
-    has the answer that it came to.
+    With probability `noise` it believes the unreliable source where two contradict each other; with half of that a
+    search is wasted or an aside left out; with a quarter it stops early. The last message has its answer.
     """
     if not 0 <= noise <= 1:
         raise ValueError(f"multi-hop: noise {noise} is not between 0 and 1; try 0.5")
@@ -57,7 +56,7 @@ def converse(problem: Problem, queries: list[str], answer: str) -> tuple[Message
 
 
 def wander(problem: Problem, noise: float, rng: random.Random) -> Iterator[str]:
-    """The searches of a beginner, then the answer it came to."""
+    """The searches of a beginner, then its answer."""
     world = world_of(problem.extra)
     steps = list(zip(map(to_key, problem.extra["searches"]), problem.extra["matters"], strict=True))
     relations = [relation for (_, relation), _ in steps]

@@ -1,4 +1,4 @@
-"""A world of people and relations, told by short documents: a pure function of its name.
+"""A world of people and relations in short documents, a pure function of its name.
 
     world = FactWorld("train:0:17", held_out_people=False, held_out_relations=False)
     world.search("Ana Adler Arden first lender") ->
@@ -7,10 +7,10 @@
         ledger Eli Ebert Lodi first lender Oto Brand Jura
 
 Every person of the split has every relation, so a wrong turn leads on like a right one. Nothing is stored: facts
-and documents follow from the world's name and what is searched for. A reliable source (archive, census, ledger)
-tells the truth. To most searches an unreliable one (gossip, hearsay, rumour) says something else, sometimes two of
-them the same, so that counting documents does not help. To half of them comes a document that is beside the point:
-another relation of the same person, or the same relation of somebody else; it says what it is about.
+and documents follow from the world's name and the query. Reliable sources (archive, census, ledger) are right. In
+most searches an unreliable one (gossip, hearsay, rumour) contradicts them, sometimes two with the same lie, so
+that counting documents does not help. Half of the searches also find an irrelevant document, about another
+relation of the same person or the same relation of somebody else; it names its subject.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from foresail.records import Problem
 
 NOTHING = "nothing found"
 NUM_LIARS = (0, 1, 1, 2)  # unreliable documents to a search, drawn evenly from these
-BESIDE_SHARE = 0.5  # of the searches find a document that is beside the point
+BESIDE_SHARE = 0.5  # of the searches find an irrelevant document
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """What one source says."""
+    """One source's statement."""
 
     source: str
     person: Person
@@ -53,7 +53,7 @@ class Document:
         return self.source in RELIABLE
 
     def tell(self, key: tuple[Person, Relation]) -> str:
-        """Its text in the result of a search; what was searched for is not said again."""
+        """Its text in a search's result, without the searched key."""
         about = "" if key == (self.person, self.relation) else f"{self.person} {self.relation} "
         return f"{self.source} {about}{self.value}"
 
@@ -69,7 +69,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class FactWorld:
-    """`held_out_people` and `held_out_relations` say of which ones it is made; it knows no others."""
+    """`held_out_people` and `held_out_relations` choose the people and relations that it is made of."""
 
     name: str
     held_out_people: bool
@@ -83,7 +83,7 @@ class FactWorld:
         return Fact(truth=truth, lie=lie, liars=liars)
 
     def documents(self, person: Person, relation: Relation) -> list[Document]:
-        """What a search finds, in an order that tells nothing."""
+        """The documents of a search, in random order."""
         rng = random.Random(f"multi-hop documents {self.name} {person} {relation}")
         fact = self.fact(person, relation)
         documents = [
@@ -130,7 +130,7 @@ class FactWorld:
         return Person(rng.choice(people(family, town, held_out=self.held_out_people)), family, town)
 
     def pick_value(self, rng: random.Random, level: Level, *others: Person) -> Person:
-        """Somebody at that distance from the first of `others`, and as far from the rest of them."""
+        """Somebody who relates to the first of `others` at that level, and to none of the rest."""
         person = others[0]
         if level == "remote":
             return self.pick_person(rng, FAMILIES, without(TOWNS, {other.town for other in others}))
@@ -151,7 +151,7 @@ def without(options: Sequence[str], left_out: set[str]) -> list[str]:
 
 
 def world_of(extra: Mapping[str, Any]) -> FactWorld:
-    """The world that a problem's `extra` names, also one that was read from a file."""
+    """The world that a problem's `extra` names, also after a round trip through a file."""
     try:
         name, split = extra["world"], extra["split"]
     except KeyError as error:

@@ -1,6 +1,6 @@
-"""The pieces of `programs`: what is kept, changed, taken and made of a list, in words and in Python.
+"""The operations of `programs` (filter, map, slice, fold), in words and in Python.
 
-A piece reads the item as `x` and the list so far as `values`. What the words say of an empty list, the code does.
+A piece reads the item as `x` and the list so far as `values`. Words and code agree on empty lists too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """What functions of one kind work on; `source` is the list that the argument gives."""
+    """A kind of argument; `source` is the code of the list that is made of it."""
 
     name: str
     argument: str

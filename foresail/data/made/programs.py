@@ -3,12 +3,12 @@
     Write a Python function solve(numbers) that takes a list of integers, keeps the even ones, squares each, and
     returns their sum.
 
-A task has one to three pieces before the fold. What is held out: every combination of pieces belongs to one split
-by its code alone, so no function of the test split was ever trained on, though its pieces were.
+A task has one to three pieces before the fold. A combination's split follows from its code alone, so no function of
+the test split is ever trained on, though its pieces are.
 
-Tests are graded by what incomplete programs make of them: each leaves out one piece of the task or takes another
-fold. How often a test is passed by those says how easy it is, as rollouts would (`rewards/programs/difficulty`).
-So a program that is partly right earns a part of the points under the schemes `strict` and `soft`.
+A test's difficulty is measured by incomplete programs, which leave out one piece or take another fold: the more of
+them pass, the easier it is (`rewards/programs/difficulty`). So a partly right program earns part of the points
+under the schemes `strict` and `soft`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foresail.judge.programs.task import CodeTask, encode_task
 from foresail.records import Message, Problem
 
 SPLITS = ("train", "test")
-TEST_SHARE = 5  # one combination in five is kept for testing
+TEST_SHARE = 5  # one combination in five is for testing
 MAX_TASKS = {"train": 2000, "test": 500}  # about half of what there is, so picking stays quick
 NUM_INPUTS, NUM_TESTS, NUM_LEVELS = 20, 8, 3
 REQUEST = "Write a Python function solve({argument}) that {steps}."
@@ -61,7 +61,7 @@ class Task:
         return f"def solve({self.domain.argument}):\n{body}    return {self.fold.code}\n"
 
     def incomplete(self) -> list[Task]:
-        """What a program may be that understood a part: without a piece, or with another fold."""
+        """Partly right programs: without a piece, or with another fold."""
         left_out = [replace(self, keep=None), replace(self, change=None), replace(self, take=None)]
         others = [replace(self, fold=fold) for fold in self.domain.folds]
         return [task for task in (*left_out, *others) if task != self]
@@ -77,12 +77,12 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
         )
     rng = random.Random(f"programs {seed}")
     problems: list[Problem] = []
-    seen: set[str] = set()
+    used_codes: set[str] = set()
     while len(problems) < count:
         task = pick_task(rng)
-        if split_of(task) != split or task.code in seen:
+        if split_of(task) != split or task.code in used_codes:
             continue
-        seen.add(task.code)
+        used_codes.add(task.code)
         if tests := find_tests(task):
             problems.append(to_problem(task, tests))
     return problems
@@ -115,7 +115,7 @@ def to_problem(task: Task, tests: CodeTask) -> Problem:
     )
 
 
-# Tests: inputs that tell the task from all that is nearly it.
+# Tests: inputs that tell the task from incomplete programs.
 
 
 def find_tests(task: Task) -> CodeTask | None:
@@ -144,7 +144,7 @@ def find_tests(task: Task) -> CodeTask | None:
 
 
 def pick_inputs(rng: random.Random, domain: Domain) -> list[Any]:
-    """From nothing and one item up to a dozen; short ones leave most pieces nothing to do."""
+    """Inputs of zero to a dozen items."""
     sizes = [0, 1, 2, *(rng.randint(3, 12) for _ in range(NUM_INPUTS - 3))]
     if domain is NUMBERS:
         return [rng.choices(range(-15, 26), k=size) for size in sizes]

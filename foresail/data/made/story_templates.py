@@ -1,4 +1,4 @@
-"""The sentences of `word_problems`: what is told, by operation and by the split that may tell it.
+"""The templates of `word_problems`, by operation and split.
 
 {p} and {q} are two people, {t} the things that are counted, {a} and {b} the numbers; the answer is always
 `a operation b`. Templates without {t} count something of their own.

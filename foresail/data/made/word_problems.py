@@ -2,10 +2,9 @@
 
 "Maria picked 12 plums and Ken picked 9. How many plums did they pick together?" -> 21
 
-What is held out, by construction and whatever the seeds: the test split has its own templates, so no sentence
-of it was ever trained on, and its own facts. A fact is a pair of numbers with the operation that joins them and
-the one that parts them: 12 and 9 under + are in 12 + 9, 9 + 12, 21 - 9 and 21 - 12, and all four belong to one
-split. People and things are shared.
+Held out, whatever the seeds: the test split has its own templates, so none of its sentences is trained on, and its
+own facts. A fact is two numbers with an operation and its inverse: 12 + 9, 9 + 12, 21 - 9 and 21 - 12 are one fact,
+in one split. People and things are shared.
 """
 
 from __future__ import annotations
@@ -18,17 +17,16 @@ from foresail.data.made.story_templates import PEOPLE, TEMPLATES, THINGS
 from foresail.records import Message, Problem
 
 SPLITS = ("train", "test")
-TEST_SHARE = 5  # one fact in five is kept for testing
+TEST_SHARE = 5  # one fact in five is for testing
 MAX_PROBLEMS = 100_000  # problems of one split; there are far more, so picking stays quick
-# The two numbers of a fact, by the operation that joins them. No answer is above 200: what is asked for is
-# reading, more than arithmetic.
+# The two numbers of a fact, by operation. No answer is above 200: the task is reading more than arithmetic.
 JOINS = {"+": "+", "-": "+", "*": "*", "/": "*"}
 RANGES = {"+": (range(2, 41), range(2, 41)), "*": (range(2, 13), range(2, 16))}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A problem before it is told; `template` is a key of `TEMPLATES[operation][split]`."""
+    """A problem before it is written; `template` is a key of `TEMPLATES[operation][split]`."""
 
     operation: str
     split: str
@@ -66,7 +64,7 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
 
 
 def pick_story(rng: random.Random, split: str) -> Story:
-    """Any story of the split's templates; its numbers may still be the other split's."""
+    """A random story with one of the split's templates; its numbers may belong to the other split."""
     operation = rng.choice(tuple(TEMPLATES))
     first, second = (rng.choice(numbers) for numbers in RANGES[JOINS[operation]])
     a = {"+": first, "-": first + second, "*": first, "/": first * second}[operation]

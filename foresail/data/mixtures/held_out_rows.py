@@ -1,5 +1,4 @@
-"""Which conversations of a source are kept from training: by their content alone, so that every run and every stage
-keeps the same ones, and two that are equal are on the same side."""
+"""The choice of a source's held-out conversations, by their content alone: the same in every run and stage."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from foresail.records import TrainSequence
 
 
 def choose_held_out(sequences: Sequence[TrainSequence], amount: float, source: str) -> frozenset[int]:
-    """Numbers of those kept: about a share of them where the amount is below 1, else so many; at least one."""
+    """Numbers of the held-out ones, at least one: a share of all if `amount` is below 1, else that many."""
     places = [place_of(sequence) for sequence in sequences]
     if amount < 1:
         last = max(amount, min(places))

@@ -1,7 +1,7 @@
-"""All that a recipe's sources hold, as ids, one source after the other.
+"""The mixtures of a recipe's sources as ids, one source after the other.
 
-What is too long is an error, or dropped and counted, as each source says; conversations may be split as well, and
-some of them held out. Nothing is left out that no figure tells of.
+Entries that are too long are an error, or dropped and counted, as each source says; conversations may also be
+split, and some of them held out. Everything that is left out is counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sources as a tokenizer encodes them, each read once: the run takes over what was read in the look before it."""
+"""Reads and encodes sources, each once: the run reuses what the inspection before it has read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Reader:
-    """For one run: a file that changes later is not read again.
+    """The sources of one run; a file that changes later is not read again.
 
     `instructions` are the end of every problem's system prompt; `openings` adds what an environment says first.
     """
@@ -38,8 +38,8 @@ class Reader:
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
         if source not in self.read_problems:
-            named = [replace(problem, dataset=source.label) for problem in self.load(source)]
-            self.read_problems[source] = add_ids(named, self.tokenizer)
+            labelled = [replace(problem, dataset=source.label) for problem in self.load(source)]
+            self.read_problems[source] = add_ids(labelled, self.tokenizer)
         return self.read_problems[source]
 
     def load(self, source: Problems) -> list[Problem]:
@@ -52,7 +52,7 @@ class Reader:
         return problems
 
     def encodes_alike(self, other: Reader) -> bool:
-        """Whether prompts are alike: the chat template is told the same, and so is the model."""
+        """Whether prompts are encoded alike: with the same template arguments and instructions."""
         mine, theirs = self.tokenizer.chat, other.tokenizer.chat
         same = mine is theirs or (mine is not None and theirs is not None and mine.options == theirs.options)
         opened = (self.openings is None) == (other.openings is None)
@@ -81,7 +81,7 @@ class Reader:
         return self.read_conversations[key]
 
     def rows(self, source: Chatlog) -> list[int]:
-        """The number in its source of each of `conversations`: some may be left out, some be there in turns."""
+        """The row in its source of each of `conversations`: rows may be left out, or split into turns."""
         self.conversations(source)
         return self.read_rows[reading_of(source)]
 
@@ -91,6 +91,6 @@ class Reader:
 
 
 def reading_of(source: Chatlog) -> tuple[object, ...]:
-    """All that its records depend on."""
+    """A cache key: all settings that its conversations depend on."""
     window = (source.pass_rates, source.pass_window)
     return (source.source, source.limit, source.roles, source.turns, source.thinking, *window)

@@ -1,7 +1,7 @@
 """The best conversations of an earlier stage, drawn again in a later one beside its own.
 
-Compass-v2 takes high-quality data of all domains into its second stage, so that it stays close to the first. So the
-best share of each source is kept, and sources keep the proportions that they had there.
+Compass-v2 takes high-quality data of all domains into its second stage, so that it stays close to the first. The
+best share of each source is taken, and sources keep the proportions that they had there.
 
     best_of([3.0, 1.0, 2.0], 0.5, least_first=True) -> [1, 2]
 """
@@ -34,14 +34,16 @@ def choose_best(chats: ChatMixture, values: Sequence[float], settings: Resample)
     """Numbers of the entries to keep: the best share of every source's."""
     chosen: list[int] = []
     for label in dict.fromkeys(chats.datasets):
-        own = [number for number, dataset in enumerate(chats.datasets) if dataset == label]
-        best = best_of([values[number] for number in own], settings.keep, least_first=settings.least_first)
-        chosen += [own[number] for number in best]
+        members = [number for number, dataset in enumerate(chats.datasets) if dataset == label]
+        best = best_of(
+            [values[number] for number in members], settings.keep, least_first=settings.least_first
+        )
+        chosen += [members[number] for number in best]
     return sorted(chosen)
 
 
 def column_values(chats: ChatMixture, sources: Sequence[Conversations], column: str) -> list[float]:
-    """What each entry's row has there, which must be a number."""
+    """The column's value of each entry's row; an error if it is no number."""
     columns = {source.label: read_column(source, column) for source in sources}
     return [columns[label][row] for label, row in zip(chats.datasets, chats.rows, strict=True)]
 
@@ -64,7 +66,7 @@ def read_column(source: Conversations, column: str) -> list[float]:
 def add_best(
     own: ChatMixture, earlier: ChatMixture, chosen: Sequence[int], *, max_length: int
 ) -> ChatMixture:
-    """Behind the stage's own entries those chosen of the earlier stage, under their source's name and "-best".
+    """Append the earlier stage's chosen entries to the stage's own, as source NAME-best.
 
     Those longer than this stage allows are dropped and counted.
     """
@@ -84,7 +86,7 @@ def add_best(
 def best_sources(
     sources: Sequence[Conversations], sizes: Mapping[str, int], settings: Resample
 ) -> list[Conversations]:
-    """The earlier stage's sources as this stage draws them: its weight, shared as it was shared there."""
+    """The earlier stage's sources with this stage's weight, split in the proportions of the earlier stage."""
     shares = [source.weight or float(sizes[source.label]) for source in sources]
     return [
         source.model_copy(

@@ -52,8 +52,8 @@ def encode_answer(
     *,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> TrainSequence:
-    """The prompt and an answer to it. The assistant's turns in the prompt have no loss: every turn with a loss ends
-    with its only end-of-turn token, so as many of these are passed as the prompt has such turns.
+    """The prompt and an answer to it. The assistant's turns in the prompt have no loss: they are skipped by
+    counting end-of-turn tokens, of which every turn with a loss has exactly one.
     """
     ids, mask = tokenizer.encode_conversation([*prompt, *answer], tools=tools)
     earlier = sum(message.role == "assistant" for message in prompt)

@@ -1,4 +1,4 @@
-"""Answers that somebody found good or bad, each alone, in the forms that people have: a conversation with a label.
+"""Single answers judged good or bad, in common file formats: a conversation with a label.
 
 prompt + completion            TRL: texts (one user turn, one assistant turn) or lists of messages
 messages, conversations        LLaMA-Factory, OpenAI's and ShareGPT's: the last message is the answer
@@ -86,7 +86,7 @@ def split_row(row: Row) -> tuple[Messages, Messages]:
 
 
 def to_answer(row: Row) -> Messages:
-    """An empty one too: it is left out and counted."""
+    """The answer, which may be empty: then it is left out and counted later."""
     value = row.columns["completion"]
     if isinstance(value, str):
         return (Message(role="assistant", content=value),)

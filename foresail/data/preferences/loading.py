@@ -1,4 +1,4 @@
-"""Rows of a file of preferences, without those that teach nothing: these are counted by the reason."""
+"""Loads a file of preferences without the rows that teach nothing, which are counted by reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_entries(
     why_unusable: Callable[[Entry], str | None],
     unit: str,
 ) -> LoadedEntries[Entry]:
-    """`read` has what one row holds; `unit` is what an entry is called in an error."""
+    """`read` gives the entries of a row; `unit` is an entry's name in errors."""
     entries: list[Entry] = []
     places: list[str] = []
     unusable: Counter[str] = Counter()

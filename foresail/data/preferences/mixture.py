@@ -1,4 +1,4 @@
-"""Preferences of all sources of a recipe, pairs of answers or answers judged alone: what there is to draw from."""
+"""Mixtures of a recipe's preferences: pairs of answers, or answers judged alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entry = TypeVar("Entry", TrainPair, TrainAnswer)
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedPreferences(Generic[Entry]):
-    """What one source holds, and how many of its rows teach nothing, by the reason."""
+    """One source's entries, and how many of its rows teach nothing, by reason."""
 
     entries: list[Entry]
     unusable: Mapping[str, int] = field(default_factory=dict)
@@ -34,7 +34,7 @@ def mix_preferences(
     read: Callable[[HeldOutPreferences], EncodedPreferences[Entry]],
     limit: LengthLimit,
 ) -> PreferenceMixture[Entry]:
-    """`read` is a reader's."""
+    """`read` is `Reader.pairs` or `Reader.answers`."""
     encoded = [*map(read, sources)]
     mixture = mix(sources, [each.entries for each in encoded], limit)
     unusable = {
@@ -58,7 +58,7 @@ def describe_unusable(unusable: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def describe_one_label(*, good: bool) -> str:
-    """Why answers that are all alike are no data for KTO."""
+    """The error for KTO data whose answers are all good or all bad."""
     word, other = ("good", "bad") if good else ("bad", "good")
     instead = "; good answers alone are what foresail sft imitates" if good else ""
     return (

@@ -1,8 +1,7 @@
-"""Packing answers to learn preferences from: those of a pair with their prompt once, always in one micro-batch.
+"""Packs preferences: both answers of a pair with their prompt once, always in one micro-batch.
 
-A prompt of 100 tokens with answers of 20 and 30 is 150 tokens instead of 250. What both sequences have before their
-first loss is shared as far as it is equal; answers that begin alike are packed each on its own. An answer that was
-judged alone is packed with its prompt.
+A prompt of 100 tokens with answers of 20 and 30 is 150 tokens instead of 250. Equal tokens before the first loss
+are shared; equal beginnings of answers are not. An answer that was judged alone is packed with its prompt.
 
 Legend: P pairs or answers judged alone; K answers of each: 2 (the chosen, then the rejected one) or 1.
 """
@@ -38,8 +37,8 @@ def plan_answers(
         for sequence in preference.answers:
             check(0, sequence, max_tokens)
     shared = [0 if share_from is None else shared_tokens(preference) for preference in preferences]
-    whole = sum(packed_tokens(preference, 0) for preference in preferences)
-    if share_from is not None and sum(shared) < share_from * whole:
+    unshared = sum(packed_tokens(preference, 0) for preference in preferences)
+    if share_from is not None and sum(shared) < share_from * unshared:
         shared = [0] * len(preferences)
     sizes = [packed_tokens(preference, both) for preference, both in zip(preferences, shared, strict=True)]
     plans: list[list[int]] = []
@@ -77,12 +76,12 @@ def packed_tokens(preference: Preference, shared: int) -> int:
 
 
 def is_good(preference: Preference) -> bool:
-    """Whether its first answer is one to imitate: always a pair's, and a judged answer that is desirable."""
+    """Whether its first answer is to be imitated: a pair's always, a judged answer if it is desirable."""
     return not isinstance(preference, TrainAnswer) or preference.desirable
 
 
 def good_tokens(preferences: Sequence[Preference]) -> int:
-    """With a loss, of the answers to imitate."""
+    """Tokens with a loss in the answers to imitate."""
     return sum(sum(one.answers[0].loss_mask) for one in preferences if is_good(one))
 
 
@@ -100,11 +99,11 @@ def pack_answers(
     A preference weighs 1 / count; a token of a good answer 1 / good, for a term that imitates it, one of another
     answer nothing.
     """
-    own = [preferences[number] for number in plan.members]
-    sequences = [sequence for one in own for sequence in one.answers]
-    each = len(own[0].answers)
-    weights = [1 / good if is_good(one) and place == 0 else 0.0 for one in own for place in range(each)]
-    batch = pack_batch(sequences, weights, cut_answers(own, plan.shared), device, context)
+    members = [preferences[number] for number in plan.members]
+    sequences = [sequence for one in members for sequence in one.answers]
+    each = len(members[0].answers)
+    weights = [1 / good if is_good(one) and place == 0 else 0.0 for one in members for place in range(each)]
+    batch = pack_batch(sequences, weights, cut_answers(members, plan.shared), device, context)
     first = sum(both > 0 for both in plan.shared)
     roots = first + each * sum(both == 0 for both in plan.shared)
     segments_PK = []
@@ -113,12 +112,12 @@ def pack_answers(
         segments_PK.append([*range(where, where + each)])
         roots, first = (roots + each, first) if both else (roots, first + each)
     # the reference may have logprobs of a second answer too
-    labels = [one.desirable for one in own if isinstance(one, TrainAnswer)]
-    refs = [None if one.ref_logprobs is None else one.ref_logprobs[:each] for one in own]
+    labels = [one.desirable for one in members if isinstance(one, TrainAnswer)]
+    refs = [None if one.ref_logprobs is None else one.ref_logprobs[:each] for one in members]
     packed = PackedAnswers(
         segments_PK=torch.tensor(segments_PK).to(device),
-        weights_P=torch.full((len(own),), 1 / count).to(device),
-        margins_P=torch.tensor([getattr(one, "margin", None) or 0.0 for one in own]).to(device),
+        weights_P=torch.full((len(members),), 1 / count).to(device),
+        margins_P=torch.tensor([getattr(one, "margin", None) or 0.0 for one in members]).to(device),
         desirable_P=torch.tensor(labels).to(device) if labels else None,
         ref_logprobs_PK=None if None in refs else torch.tensor(refs, dtype=torch.float32).to(device),
     )
@@ -148,7 +147,7 @@ def cut_answers(preferences: Sequence[Preference], shared: Sequence[int]) -> lis
 
 
 def no_answers(batch: PackedBatch, like: Preference) -> PackedBatch:
-    """An idle micro-batch, with what the others have."""
+    """An idle micro-batch, with the fields of the others."""
     device, each = batch.ids_T.device, len(like.answers)
     empty = PackedAnswers(
         segments_PK=torch.zeros((0, each), dtype=torch.int64, device=device),

@@ -1,4 +1,4 @@
-"""Preference pairs: two answers to one prompt, the better one first, in the forms that people have.
+"""Preference pairs: two answers to one prompt, the better one first, in common file formats.
 
 prompt + chosen + rejected         texts (one user turn, one assistant turn each) or lists of messages; lists of
                                    answers may begin with the prompt's messages once more (UltraFeedback)
@@ -44,7 +44,7 @@ def load_pairs(source: str | Path, limit: int | None = None) -> LoadedEntries[Pr
 
 
 def why_unusable(pair: PreferencePair) -> str | None:
-    """What makes a pair teach nothing; None where it does teach."""
+    """Why a pair teaches nothing; None for a usable pair."""
     reason = why_no_answer(pair.chosen) or why_no_answer(pair.rejected)
     if reason is not None:
         return reason
@@ -52,7 +52,7 @@ def why_unusable(pair: PreferencePair) -> str | None:
 
 
 def why_no_answer(answer: Messages) -> str | None:
-    """What keeps an answer from being one; None where it is."""
+    """Why it is no answer; None for a usable one."""
     if not answer or answer[-1].role != "assistant":
         return "without an answer of the assistant"
     last = answer[-1]
@@ -77,7 +77,7 @@ def to_pair(row: Row) -> PreferencePair:
 
 
 def from_prompt(row: Row) -> Split:
-    """With a prompt of its own; the answers may repeat it."""
+    """A row with a column for the prompt; the answers may repeat it."""
     if is_transcript(row.columns["prompt"]):
         prompt = without_opening(parse_turns(row.columns["prompt"]))
         chosen, rejected = (transcribed_answer(row, column) for column in ("chosen", "rejected"))
@@ -116,16 +116,16 @@ def from_instruction(row: Row) -> Split:
 
 
 def from_answers(row: Row) -> Split:
-    """The prompt is what both begin with."""
+    """The prompt is the common beginning of both answers."""
     texts = [row.columns["chosen"], row.columns["rejected"]]
     if not all(isinstance(text, str) for text in texts):
         return split_messages(to_answer(row, "chosen"), to_answer(row, "rejected"))
     if all(is_transcript(text) for text in texts):
         return split_messages(*map(parse_turns, texts))
-    if named := [name for name in OTHER_PROMPTS if row.columns.get(name)]:
+    if prompt_columns := [name for name in OTHER_PROMPTS if row.columns.get(name)]:
         raise ValueError(
-            f"{row.place}: chosen and rejected without a prompt, beside a column {named[0]}; if that is the "
-            "prompt, call it prompt, else remove it: the prompt is then what both answers begin with"
+            f"{row.place}: chosen and rejected without a prompt, beside a column {prompt_columns[0]}; if that is "
+            "the prompt, call it prompt, else remove it: the prompt is then what both answers begin with"
         )
     return split_texts(*texts)
 
@@ -153,7 +153,7 @@ def split_texts(chosen: str, rejected: str) -> Split:
 
 
 def count_equal(left: Sequence[object], right: Sequence[object]) -> int:
-    """How many both begin with: count_equal("blue", "black") -> 2."""
+    """The length of the common beginning: count_equal("blue", "black") -> 2."""
     shorter = min(len(left), len(right))
     return next((place for place in range(shorter) if left[place] != right[place]), shorter)
 
@@ -170,8 +170,8 @@ def parse_turns(text: str) -> Messages:
     """ "\\n\\nHuman: Hi\\n\\nAssistant: Hello" -> user "Hi", assistant "Hello". Turns of one speaker become one."""
     _, *parts = TURN.split(text)
     turns: list[Message] = []
-    for speaker, said in zip(parts[::2], parts[1::2], strict=True):
-        role, content = SPEAKERS[speaker], said.strip()
+    for speaker, body in zip(parts[::2], parts[1::2], strict=True):
+        role, content = SPEAKERS[speaker], body.strip()
         if turns and turns[-1].role == role:
             content = f"{turns.pop().content}\n\n{content}".strip()
         turns.append(Message(role=role, content=content))
@@ -179,12 +179,12 @@ def parse_turns(text: str) -> Messages:
 
 
 def without_opening(turns: Messages) -> Messages:
-    """Less the empty turn at the end of "…\\n\\nAssistant:", which the answer goes on with."""
+    """Without the empty turn at the end of "…\\n\\nAssistant:", which the answer continues."""
     return turns[:-1] if turns[-1].role == "assistant" and not turns[-1].content else turns
 
 
 def transcribed_answer(row: Row, column: str) -> Messages:
-    """Which may hold the whole dialogue once more, as the prompt beside it does."""
+    """The answer in a column that may repeat the whole dialogue."""
     value = row.columns[column]
     return parse_turns(value) if is_transcript(value) else to_answer(row, column)
 

@@ -1,4 +1,4 @@
-"""Preference pairs as a reward model reads them: every answer ends where its score is read.
+"""Preference pairs for a reward model: every answer ends with the token at which it is scored.
 
 That is the last token of the answer itself, the one that ends the assistant's turn. What a chat template writes
 after it (a newline, in ChatML) is cut off: it is not there either when an engine has just generated an answer.

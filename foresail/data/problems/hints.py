@@ -1,4 +1,4 @@
-"""What a teacher is told of a problem's answer, and where in the prompt: the recipe's `credit.hint`."""
+"""The teacher's hint with a problem's answer, and its place in the prompt: the recipe's `credit.hint`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def hint(settings: Credit, answer: str) -> str:
 
 
 def tell(prompt: Sequence[Message], text: str) -> list[Message]:
-    """The prompt with the text behind what the user says last."""
+    """The prompt with the text after the last user message's."""
     users = [number for number, message in enumerate(prompt) if message.role == "user"]
     place = users[-1] if users else len(prompt) - 1
     hinted = replace(prompt[place], content=prompt[place].content + text)
@@ -23,7 +23,7 @@ def tell(prompt: Sequence[Message], text: str) -> list[Message]:
 
 
 def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:
-    """Before the first step: whether the tokenizer can write what the teacher is told."""
+    """Before the first step: raise if the tokenizer cannot encode the hint."""
     if settings.kind not in ("pbsd", "opsd"):
         return
     try:

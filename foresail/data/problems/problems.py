@@ -1,4 +1,4 @@
-"""Problems from files, in the forms that users of verl, TRL, slime and OpenRLHF have, or from a generator.
+"""Problems from files, in the formats of verl, TRL, slime and OpenRLHF, or from a generator.
 
 All columns but the prompt go to `Problem.extra` unchanged, for reward functions that read them by name.
 """
@@ -86,7 +86,7 @@ def load_file(settings: Problems) -> list[Problem]:
 
 
 def check_answers(rows: Sequence[Row], problems: Sequence[Problem]) -> None:
-    """All rows without an answer in one message, so that they are mended in one go."""
+    """Name all rows without an answer in one error."""
     places = [row.place for row, problem in zip(rows, problems, strict=True) if not problem.answer]
     if places:
         more = f" and {len(places) - 5} more" if len(places) > 5 else ""
@@ -114,7 +114,7 @@ def to_problem(
     *,
     graded: bool = True,
 ) -> Problem:
-    """What no grader compares with its answer needs none, and has it where there is one."""
+    """The answer is optional for problems that no grader compares with it."""
     prompt_key = prompt_key or choose_key(row, PROMPT_KEYS, "prompt")
     if answer_key is None and (graded or find_key(row, ANSWER_KEYS) is not None):
         answer_key = choose_key(row, ANSWER_KEYS, "answer")

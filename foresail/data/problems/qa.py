@@ -1,7 +1,7 @@
 """Question answering over documents, such as HotpotQA and 2WikiMultihopQA: answers, evidence, corpora.
 
-Their files are problems as they are (`source = "hotpotqa/qa.jsonl.gz"`: columns `question` and `answer`); what is
-theirs alone is read here from the problem's columns. The grader is `qa`.
+Their files load as problems (`source = "hotpotqa/qa.jsonl.gz"`: columns `question` and `answer`); here their other
+columns are read. The grader is `qa`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def accepted_answers(problem: Problem) -> tuple[str, ...]:
     columns = [problem.extra.get(key) for key in ALIAS_KEYS]
     reward_model = problem.extra.get("reward_model")
     columns.append(reward_model.get("ground_truth") if isinstance(reward_model, dict) else None)
-    own = [] if any(is_made_of(problem.answer, column) for column in columns) else [problem.answer]
-    all_texts = (text for texts in (own, *map(texts_in, columns)) for text in texts)
+    own_answer = [] if any(is_made_of(problem.answer, column) for column in columns) else [problem.answer]
+    all_texts = (text for texts in (own_answer, *map(texts_in, columns)) for text in texts)
     return tuple(dict.fromkeys(text for text in all_texts if text.strip()))
 
 

@@ -1,4 +1,4 @@
-"""Problems that every sample solved: seen again now and then, so that what was learned is not forgotten.
+"""The easy pool: problems that every sample solved, repeated now and then against forgetting.
 
 They leave the data's order, and a launch takes one of them with probability alpha; one that is no longer solved
 goes back to the data.

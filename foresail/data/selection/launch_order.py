@@ -1,4 +1,4 @@
-"""Which problem a launch takes: one of the easy pool, or the next of the data's order, of a source or of a level.
+"""The order of a step's launches: problems of the easy pool, of the data, or of a source or level.
 
 A launch takes from the pool with probability alpha (`easy_pool.py`). Other launches take the next problem of the
 data, or of a source or difficulty level picked by its weight (`supply.py`), and pass over those outside the window
@@ -47,7 +47,7 @@ class LaunchOrder:
         outside = window.outside() if window else set()
         index_of = {problem: index for index, problem in enumerate(ids)} if pool.problems or outside else {}
         self._easy = [index_of[problem] for problem in pool.problems if problem in index_of]
-        taken = set(self._easy)  # not to be picked from a stratum
+        taken = set(self._easy)  # never picked from a stratum
         skipped = {index_of[problem] for problem in outside if problem in index_of}
         chance = window.chance if window else 0.0
         strata = strata or {WHOLE: Stratum(members=range(len(ids)), place=position)}
@@ -71,7 +71,7 @@ class LaunchOrder:
         return self._picked[launch]
 
     def position_after(self, num_launches: int) -> int:
-        """Where the next step goes on in the data's order when this one ended after so many launches."""
+        """The next step's place in the data's order if this one ended after so many launches."""
         return self._after(num_launches).get(WHOLE, self._position)
 
     def places_after(self, num_launches: int) -> dict[str, int]:

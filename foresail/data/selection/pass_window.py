@@ -1,4 +1,4 @@
-"""Problems worth sampling now: those whose recent pass rate lies in a window, and those not yet measured.
+"""A window of pass rates: problems inside it, and those not yet measured, are worth sampling.
 
 A problem that is always or never solved costs a group and gives no gradient. Dynamic sampling drops it after
 sampling; the window skips it before. In every pass over the data a problem outside is picked again with a small
@@ -31,7 +31,7 @@ class PassWindow:
         return replace(self, rates={**self.rates, **new})
 
     def outside(self) -> set[str]:
-        """The problems to pass over. One without visits is never among them."""
+        """The problems to skip. One without visits is never among them."""
         return {problem for problem, mean in self._means() if not self.low <= mean <= self.high}
 
     def sizes(self) -> dict[str, int]:

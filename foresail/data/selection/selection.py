@@ -1,10 +1,10 @@
-"""Which problems a step takes: the easy pool, the window of pass rates, sources and levels, as state.
+"""The selection of a step's problems: the state of easy pool, window of pass rates, sources and levels.
 
     selection = open_selection(progress, recipe, supply)      # before the step
     launch_order = selection.launch_order(ids, seed=…, step=…)      # during it
     replace(progress, **selection.after(launch_order, launched))    # after it, from the groups up to its end
 
-`LaunchOrder` picks; this carries what it needs from step to step, in the checkpoint's `SelectionProgress`.
+`LaunchOrder` picks; this carries its state from step to step, in the checkpoint's `SelectionProgress`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from foresail.records import FAILURES, Group
 
 
 class SelectionProgress(Protocol):
-    """What a checkpoint keeps: how many steps were done and left out, and where the selection stands."""
+    """The part of a checkpoint's progress that the selection needs."""
 
     @property
     def step(self) -> int: ...
@@ -55,7 +55,7 @@ class SelectionProgress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """All that decides which problems a step takes, as it stands before the step; None is what is switched off."""
+    """The state before a step that decides which problems it takes; None for parts that are switched off."""
 
     position: int
     pool: EasyPool | None
@@ -114,7 +114,7 @@ def open_window(rates: Mapping[str, list[float]], settings: DynamicSampling) -> 
 
 
 def check_supply(problems: Sequence[PromptedProblem], recipe: RolloutStage) -> None:
-    """Every stage must find the problems of a step, each of them once."""
+    """Raise if a stage has fewer different problems than a step needs."""
     counts = Counter(entry.problem.level for entry in problems if entry.problem.level is not None)
     for number, phase in enumerate(recipe.phases, start=1):
         where = f"curriculum stage {number}: " if recipe.curriculum else ""
@@ -134,7 +134,7 @@ def name_sources(recipe: RolloutStage) -> str:
 def selection_metrics(
     launched: Sequence[Group], progress: SelectionProgress, recipe: RolloutStage
 ) -> dict[str, float]:
-    """What was launched, by source and level, and how many problems the pool and the window hold back."""
+    """Launches by source and level, and how many problems the pool and the window hold back."""
     metrics = dict(level_metrics(launched))
     if len(recipe.data) > 1:
         metrics |= source_metrics(launched, [source.label for source in recipe.data])
@@ -157,7 +157,7 @@ def source_metrics(launched: Sequence[Group], names: Sequence[str]) -> Iterator[
 
 
 def judge_right(groups: Sequence[Group]) -> list[bool]:
-    """Of every sample that was judged, whether it is right; none where some scores say nothing of that."""
+    """Whether each judged sample is right; empty where some scores do not mark answers right or wrong."""
     statuses = [verdict.status for group in groups for verdict in group.verdicts]
     if "scored" in statuses:
         return []

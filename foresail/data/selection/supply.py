@@ -1,4 +1,4 @@
-"""The strata of a recipe's sources and levels: which there are, how much is drawn from each, where each ends.
+"""The strata of a recipe's sources and levels: their problems, weights and ends.
 
 One source, or several without weights and epochs, are one stratum in the data's own order. With a mix of levels,
 each level is a stratum. Otherwise every source is a stratum, or each of its levels is one, with the source's weight
@@ -20,7 +20,7 @@ from foresail.recipe.tables.sources import Conversations, Preferences, ProblemSo
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Problems drawn in one order: their indices, all and by level. The name is empty where no source is apart."""
+    """Problems drawn in one order: their indices, all and by level. The name is empty for all sources together."""
 
     name: str
     weight: float
@@ -66,7 +66,7 @@ def open_supply(
     levels: Sequence[int | None],
     sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences],
 ) -> Supply:
-    """Of all that is drawn from: by the name of its source, and by its level."""
+    """The supply of all entries, from the source's name and the level of each."""
     if len(sources) == 1 or all(source.weight is None and source.epochs is None for source in sources):
         epochs = sources[0].epochs if len(sources) == 1 else None
         return Supply(shares=(share_of(range(len(datasets)), levels, epochs=epochs),))
@@ -110,7 +110,7 @@ def by_level(members: Sequence[int], levels: Sequence[int | None]) -> dict[int, 
 def draw(
     strata: Mapping[str, Stratum], count: int, *, seed: int, position: int
 ) -> tuple[list[int], dict[str, int]]:
-    """The next so many, and where each stratum stands after them; fewer where all strata have ended.
+    """The next `count` entries, and each stratum's place after them; fewer where all strata have ended.
 
     A pure function of the strata, the seed and the position, which counts all that was drawn before.
     """

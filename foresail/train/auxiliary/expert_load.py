@@ -1,4 +1,4 @@
-"""How evenly experts are used: coefficients of the routers' losses, the load of every expert, and its correction.
+"""Balance of the experts: coefficients of the routers' losses, the load of every expert, and its correction.
 
     balance_experts(policy.model, recipe.router, update / total)   # before each update, on every rank
     train_step(policy, …)                                          # counts, and moves corrections where asked
@@ -29,8 +29,8 @@ def balance_experts(model: Decoder, settings: Router | None, progress: float) ->
 
 
 class ExpertLoad:
-    """Tokens that each expert has had since they were last taken. `rate` moves the corrections after each update:
-    up by it where an expert had less than the mean of its layer, down where more.
+    """Tokens that each expert has had since the last `take()`. After each update corrections move by `rate`: up
+    where an expert had less than the mean of its layer, down where more.
     """
 
     def __init__(self, model: Decoder, rate: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""The loss of MTP layers: how well each of them predicts a token further than the one before.
+"""The loss of MTP layers, each of which predicts one token further than the layer before.
 
     mtp = mtp_at(recipe.mtp_settings, progress)                # None where the recipe has no [mtp]
     train_step(policy, batches, partial(token_loss, loss=sft_loss, mtp=mtp), learning_rate=1e-5)
@@ -26,12 +26,12 @@ from foresail.recipe.tables import parts
 from foresail.recipe.tables.mtp import mtp_refusals
 from foresail.records import PackedBatch
 
-TOP1_SAMPLE = 256  # tokens of a micro-batch whose likeliest prediction is found
+TOP1_SAMPLE = 256  # tokens of a micro-batch for which top-1 accuracy is measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class MtpLoss:
-    """How it counts in one update; without `learns` it is only measured."""
+    """The settings of one update; without `learns` the loss is only measured."""
 
     weight: float
     learns: bool = True
@@ -39,7 +39,7 @@ class MtpLoss:
 
 
 def mtp_at(settings: parts.Mtp | None, progress: float) -> MtpLoss | None:
-    """For an update, where `progress` (0 to 1) of the run is behind it."""
+    """The settings of an update at `progress` (0 to 1) of the run."""
     if settings is None:
         return None
     weight = settings.weight_at(progress)
@@ -99,8 +99,8 @@ def share_right(
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceLayout:
-    """Every sequence whole, one after the other: where its tokens are in the batch (None: just so), and which of
-    them have a loss.
+    """Sequences end to end, each with its own copy of the prompt: the places of their tokens in the batch (None:
+    the same order), and which of them have a loss.
     """
 
     ids_U: Tensor

@@ -6,7 +6,7 @@
 It is a mean over all such tokens of the update, apart from the policy's own tokens. The sampling temperature is
 not applied to them.
 
-Legend: O tokens that the environment said, R those that this rank reads.
+Legend: O tokens of the environment, R those that this rank reads.
 """
 
 from __future__ import annotations

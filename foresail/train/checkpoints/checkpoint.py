@@ -1,4 +1,4 @@
-"""Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
+"""Checkpoints: a Hugging Face directory with the trainer's state beside it, written atomically.
 
 checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
 checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/, next_step.jsonl.gz,
@@ -88,8 +88,8 @@ def save_checkpoint(
 
 @contextmanager
 def staying(run: RunDirectory, path: Path) -> Iterator[None]:
-    """A run's folder that is moved while `path` is written there: FolderGone, whatever failed, and nothing of it
-    lies under the old name.
+    """Raises FolderGone if the run's folder is moved while `path` is written, and removes what lies at the old
+    place.
     """
     try:
         try:
@@ -105,7 +105,7 @@ def staying(run: RunDirectory, path: Path) -> Iterator[None]:
 
 
 def tidying(run: RunDirectory, progress: Progress, settings: Checkpoints) -> list[Callable[[], None]]:
-    """What is to be done once a step is saved. Nothing is left of it, unless the run was killed just then."""
+    """What `tidy` has to do after a step was saved; empty unless the run was killed in between."""
     best, steps = None if progress.best is None else progress.best.step, run.checkpoint_steps()
     kept_steps = [step for step in steps if step in steps[-settings.keep :] or step == best]
     light = [run.checkpoint_path(step) for step in kept_steps[: -min(settings.keep, settings.resumable)]]
@@ -117,19 +117,19 @@ def tidying(run: RunDirectory, progress: Progress, settings: Checkpoints) -> lis
 
 
 def tidy(run: RunDirectory, progress: Progress, settings: Checkpoints) -> None:
-    """Name the best step, remove what is not to be kept: older steps, and the trainer's state of some."""
+    """Link the best step; remove older steps, and the trainer's state of some, as the recipe says."""
     for task in tidying(run, progress, settings):
         task()
 
 
 def best_link(run: RunDirectory) -> str | None:
-    """Of the folder that `checkpoints/best` is a link to."""
+    """The name of the folder that `checkpoints/best` links to."""
     link = run.checkpoints_path / BEST
     return os.readlink(link) if link.is_symlink() else None
 
 
 def best_folder(run: RunDirectory, step: int | None) -> str | None:
-    """What it should be."""
+    """The name of the folder that it should link to."""
     return f"step_{step}" if step is not None and run.checkpoint_path(step).is_dir() else None
 
 
@@ -153,7 +153,7 @@ def is_resumable(checkpoint: Path) -> bool:
 
 
 def keep_weights_only(checkpoint: Path) -> None:
-    """Take out what only going on needs. After a kill half-way it can be done again."""
+    """Remove the trainer's state, which only a resume needs. After a kill half-way it can be done again."""
     with explained(checkpoint):
         parts = state_parts(checkpoint)
         forget(checkpoint, (file for part in parts for file in (part, *part.rglob("*"))))
@@ -162,14 +162,14 @@ def keep_weights_only(checkpoint: Path) -> None:
 
 
 def state_parts(checkpoint: Path) -> list[Path]:
-    """Files and folders. The optimiser's come first: without them nobody takes the rest for whole."""
+    """Files and folders. The optimiser's come first: without them the rest is never taken for complete."""
     trainer = checkpoint / TRAINER
     others = (path for path in sorted(trainer.glob("*")) if path.name not in SMALL)
     return [*dict.fromkeys([*state_paths(trainer, OPTIMIZER), *others])]
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Hidden first: a kill half-way must not leave half a checkpoint under its name."""
+    """Renamed to a hidden folder first: a kill half-way must not leave half a checkpoint under its name."""
     hidden = path.with_name(f"{ASIDE}{path.name}")
     with explained(path.parent):
         os.replace(path, hidden)

@@ -1,4 +1,4 @@
-"""A run's weights for others: a Hugging Face folder in 16 bits with a model card, and from there to a hub.
+"""Export of a run's weights: a 16-bit Hugging Face folder with a model card, and its upload to a hub.
 
 export(Path("runs/rl"), Path("out"), dtype="bfloat16")   # foresail export runs/rl out
 push(Path("out"), "owner/name", private=False)
@@ -109,7 +109,7 @@ def accuracies_at(run: RunDirectory, step: str) -> dict[str, tuple[str, str]]:
 
 
 def without_folders(text: str) -> str:
-    """Of absolute paths in quotes the last name alone: where they lay on one machine tells others nothing."""
+    """Shortens quoted absolute paths to their last name: folders of one machine mean nothing to others."""
     return re.sub(r'"/[^"\n]*/([^"/\n]+)/?"', r'"\1"', text)
 
 
@@ -127,7 +127,7 @@ def push(folder: Path, repository: str, *, private: bool) -> str:
     try:
         address = HfApi().create_repo(repository, private=private, exist_ok=True)
         HfApi().upload_folder(repo_id=repository, folder_path=folder)
-    except Exception as error:  # no token, no network, no such owner: each of a kind of its own
+    except Exception as error:  # no token, no network, no such owner: each raises another type
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise OSError(
             f"{folder} is written but not pushed to {repository}: {reason}; log in with `hf auth login`, then "

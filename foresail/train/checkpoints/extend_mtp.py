@@ -70,7 +70,7 @@ def grow(source: Path, target: Path, layers: int, fill: Callable[[Decoder, int],
 
 
 def dtype_in(checkpoint: Path) -> torch.dtype:
-    """That of its embedding, in the file."""
+    """The dtype of its embedding in the file."""
     name = "model.embed_tokens.weight"
     with open_weights(locate_tensors(checkpoint)[name]) as weights:
         return SAVED[weights.get_slice(name).get_dtype()]

@@ -1,4 +1,4 @@
-"""What a run began with is what it goes on with: `Progress` keeps a checksum of it, and all else is refused."""
+"""Fingerprints of a run's data, models and rewards, kept in `Progress`: a resume with others is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foresail.train.checkpoints.checkpoint import Progress
 
 
 def fingerprint_data(progress: Progress, source: str, kind: str, texts: Iterable[str]) -> Progress:
-    """One text for each of the data's rows, `kind` of them: all that order, noise and verdicts hang on."""
+    """One text for each of the data's rows: all that its order, noise and verdicts depend on."""
     count, total = 0, 0
     for text in texts:
         count, total = count + 1, zlib.crc32(text.encode(errors="surrogatepass"), total)
@@ -32,14 +32,14 @@ def fingerprint_data(progress: Progress, source: str, kind: str, texts: Iterable
 
 
 def describe_problem(entry: PromptedProblem) -> str:
-    """Columns that a grader may read count as well; what JSON does not know, by its type alone."""
+    """Includes the columns that a grader may read; values that are no JSON count by their type alone."""
     problem = entry.problem
     columns = json.dumps(dict(problem.extra), skipkeys=True, default=lambda value: type(value).__name__)
     return f"{problem.id} {problem.answer} {problem.level} {entry.ids} {columns}\n"
 
 
 def fingerprint_reference(progress: Progress, path: str | None, reference: Decoder) -> Progress:
-    """The model a KL term pulls towards is read again at every start."""
+    """The reference is read again at every start."""
     now = f"{checksum(reference):016x}"
     if progress.reference not in ("", now):
         raise ValueError(
@@ -51,7 +51,7 @@ def fingerprint_reference(progress: Progress, path: str | None, reference: Decod
 
 
 def fingerprint_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
-    """As the reference, the teacher is read again at every start."""
+    """The teacher is read again at every start."""
     now = f"{checksum(teacher):016x}"
     if progress.teacher not in ("", now):
         raise ValueError(
@@ -88,6 +88,6 @@ def fingerprint_rewards(
 
 
 def checksum_of(file: Path) -> str:
-    """A corpus may be larger than the memory."""
+    """Read in pieces: a corpus may be larger than the memory."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()[:16]

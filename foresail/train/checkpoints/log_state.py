@@ -1,10 +1,10 @@
-"""How long a run's log was when a checkpoint was written: history that is gone is told when the run goes on.
+"""The length of a run's log when a checkpoint was written: a resume reports records that are missing.
 
 trainer/log.json   {"metrics.jsonl": {"bytes": 41210, "crc32": "9d3f0c1a"}, "timeline.jsonl": {"bytes": 812004, …},
                     "rollouts": {"bytes": 5120331, …}}
 
-The log only grows, and a resume cuts it back to the checkpoint's step: what was there then is its beginning now.
-Nothing that is learned hangs on it, so a run goes on without; it says so.
+The log only grows, and a resume cuts it back to the checkpoint's step, so it must still begin with the same bytes.
+Training does not read it: a resume without them only warns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
 
 
 def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str]:
-    """One sentence for each part of the log that is not what it was; none for a checkpoint without this file."""
+    """One sentence for each part of the log that has changed; none for a checkpoint without this file."""
     if not (checkpoint / NAME).is_file():
         return
     before = Manifest.validate_json((checkpoint / NAME).read_bytes())
@@ -59,7 +59,7 @@ def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str
 
 
 def size_of_rollouts(run: RunDirectory, step: int) -> int:
-    """Of all steps up to that one. Their contents, which may be huge, have no checksum but gzip's own."""
+    """Bytes of all steps up to that one. The files may be huge, so only gzip's own checksum protects them."""
     files = [run.rollout_path(number) for number in run.rollout_steps() if number <= step]
     return sum(file.stat().st_size for file in files if file.is_file())
 
@@ -69,7 +69,7 @@ def logs(run: RunDirectory) -> tuple[JsonlLog, ...]:
 
 
 def log_entry(log: JsonlLog, run: RunDirectory, size: int | None = None) -> FileEntry:
-    """Of its first bytes, or all. The timeline, which may be huge, has no checksum."""
+    """Of its first `size` bytes, or all. The timeline, which may be huge, has no checksum."""
     left = log.path.stat().st_size if size is None else size
     total, taken = 0, left
     if log is not run.timeline:

@@ -1,4 +1,4 @@
-"""A checkpoint's checksums: what every file held when it was written, so that damage on the disk is found.
+"""A checkpoint's checksums, one for every file, so that damage on the disk is detected.
 
 trainer/manifest.json   {"model.safetensors": {"bytes": 538090408, "crc32": "9d3f0c1a"}, …}
 
@@ -29,7 +29,7 @@ READ = (
 
 
 class FileEntry(BaseModel):
-    """Of one file."""
+    """Size and checksum of one file."""
 
     bytes: int
     crc32: str
@@ -55,7 +55,7 @@ def is_sealed(checkpoint: Path) -> bool:
 
 
 def forget(checkpoint: Path, files: Iterable[Path]) -> None:
-    """Files that are about to be removed. A manifest that is not there, or damaged, stays as it is."""
+    """Drop the entries of files that are about to be removed. A missing or damaged manifest is left alone."""
     names = {str(file.relative_to(checkpoint)) for file in files}
     try:
         entries = read_manifest(checkpoint)
@@ -66,7 +66,7 @@ def forget(checkpoint: Path, files: Iterable[Path]) -> None:
 
 
 def damages(checkpoint: Path) -> Iterator[str]:
-    """What is wrong with it, file by file; one that was written without a manifest cannot be checked."""
+    """A sentence for each damaged file; a checkpoint without a manifest cannot be checked."""
     if not (checkpoint / NAME).is_file():
         if (checkpoint / NAME).exists() or is_sealed(checkpoint):
             yield f"{checkpoint / NAME} is gone"
@@ -108,7 +108,7 @@ def is_read(path: Path, name: str) -> bool:
 
 
 def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
-    """Without its own entry, of the others; a ValueError where they are not what was written."""
+    """The entries, without the manifest's own; ValueError where its checksum does not match."""
     entries = Manifest.validate_json((checkpoint / NAME).read_bytes())
     own = entries.pop(NAME, None)
     if own is not None and own != checksum_bytes(as_json(entries)):
@@ -117,7 +117,7 @@ def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
 
 
 def write_entries(checkpoint: Path, entries: dict[str, FileEntry]) -> None:
-    """One line a file. Aside first: while it is renewed, the one before stays whole."""
+    """One line a file. Written beside the old manifest and renamed, so one of them is always complete."""
     entries.pop(NAME, None)
     own = {NAME: checksum_bytes(as_json(entries))}
     aside = (checkpoint / NAME).with_suffix(".new")

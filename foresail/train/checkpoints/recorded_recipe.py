@@ -1,4 +1,4 @@
-"""A run's recipe must be the one that the steps so far were done with: what changed is named, and refused.
+"""The recipe recorded in a checkpoint: a resume with other keys is refused, and the message names them.
 
     check_file(run, checkpoint)             # recipe.toml, as it lies in the run's folder
     check_recipe(recipe, run, checkpoint)   # the recipe that is about to be used
@@ -57,7 +57,7 @@ def write_copy(checkpoint: Path, recipe: Stage) -> None:
 
 
 def next_number(folder: Path) -> int:
-    """Of the recipe that a run has now: those before it are recipe.1.toml, recipe.2.toml, …"""
+    """The number of the run's current recipe: earlier ones are recipe.1.toml, recipe.2.toml, …"""
     numbers = (path.name.split(".")[1] for path in folder.glob("recipe.*.toml"))
     return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
 
@@ -116,7 +116,7 @@ def changes_since(recipe: Stage, checkpoint: Path) -> dict[str, tuple[Any, Any]]
 def refused(
     changed: Mapping[str, tuple[Any, Any]], checkpoint: Path | None, *, changed_reward: bool
 ) -> dict[str, tuple[Any, Any]]:
-    """What may not change in the middle of a run; of rewards, where another is not accepted."""
+    """The changed keys that a resume does not allow; rewards are among them unless `changed_reward`."""
     unlike = changed if checkpoint is None else without_same_functions(changed, checkpoint)
     accepted = ("reward",) if changed_reward else ()
     return {key: pair for key, pair in unlike.items() if not may_change(key) and not is_among(key, accepted)}
@@ -125,13 +125,13 @@ def refused(
 def without_same_functions(
     changed: Mapping[str, tuple[Any, Any]], checkpoint: Path
 ) -> dict[str, tuple[Any, Any]]:
-    """Without graders where a file now has the function that a program gave when the run began."""
+    """Without graders whose function came from a program when the run began, and comes from a file now."""
     known = read_progress(checkpoint).rewards
     return {key: pair for key, pair in changed.items() if not same_functions(*pair, known)}
 
 
 def same_functions(now: Any, before: Any, known: Mapping[str, str]) -> bool:
-    """Of values, lists and tables: whether they differ in nothing but where the same functions are."""
+    """Whether values, lists or tables differ only in where the same functions are defined."""
     if isinstance(now, dict) and isinstance(before, dict):
         return now.keys() == before.keys() and all(
             same_functions(now[key], before[key], known) for key in now
@@ -146,14 +146,14 @@ def same_functions(now: Any, before: Any, known: Mapping[str, str]) -> bool:
 
 
 def is_taken_up(recipe: Stage, checkpoint: Path, step: int) -> bool:
-    """Whether a run that was finished goes on: what it was to do has changed since."""
+    """Whether a finished run goes on because its recipe now asks for more."""
     if copy_path(checkpoint).is_file():
         return bool(changes_since(recipe, checkpoint))
     return recipe.steps > step  # one of an earlier version
 
 
 def is_unsealed(checkpoint: Path) -> bool:
-    """Of an earlier version: nobody can tell whether the recipe and the progress are as they were."""
+    """Whether an earlier version wrote it, without checksums of the recipe and the progress."""
     return not copy_path(checkpoint).is_file()
 
 
@@ -168,7 +168,7 @@ def read_text(run: RunDirectory, checkpoint: Path | None) -> str:
 
 
 def different_keys(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Of two recipes as TOML has them; where the run lies does not count."""
+    """The keys in which two TOML recipes differ; the run's own folder does not count."""
     ours, theirs = values_of(one), values_of(other)
     if (
         ours is None or theirs is None
@@ -182,7 +182,7 @@ def different_keys(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tupl
 
 
 def values_of(tables: dict[str, Any]) -> dict[str, Any] | None:
-    """With the defaults of what is not there; None where it makes no recipe."""
+    """All values, defaults included; None where the tables make no valid recipe."""
     try:
         return dict(leaves(written(build_recipe(tables))))
     except RecipeError:
@@ -193,7 +193,7 @@ def is_among(key: str, setting: Collection[str]) -> bool:
     return any(key == entry or key.startswith(f"{entry}.") for entry in setting)
 
 
-# Telling.
+# Messages.
 
 
 def describe_change(

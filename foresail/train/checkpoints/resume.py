@@ -1,9 +1,9 @@
-"""Going on with a run: as it was, from an older checkpoint, or longer than its recipe said.
+"""Prepares a run's folder for a resume: with a changed recipe, or from an older checkpoint.
 
     extend(run, ["steps=200"])   # foresail resume RUN steps=200
     go_back(run, 12)             # foresail resume RUN --from-step 12
 
-Both only prepare the run's folder; going on itself is the stage's `resume`.
+Both only prepare the folder; the stage then runs with `resume=True`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SET_ASIDE = "left_"  # before the names of checkpoints that the run went back fr
 
 
 def read_recipe(run: RunDirectory) -> Stage:
-    """That of recipe.toml; where it cannot be read, the error names the copy to mend it with."""
+    """The recipe of recipe.toml; where it cannot be read, the error names the copy to restore it from."""
     try:
         return load_recipe(run.recipe_path)
     except RecipeError as error:
@@ -57,7 +57,7 @@ def read_recipe(run: RunDirectory) -> Stage:
 
 
 def finished_checkpoint(run: RunDirectory, recipe: Stage) -> Path | None:
-    """Where a run ended; None while there is more to do."""
+    """The last checkpoint of a finished run; None while there is more to do."""
     newest = latest_checkpoint(run)
     if newest is None:
         return None
@@ -84,7 +84,7 @@ def extend(
     change: Callable[[Stage], Stage] = lambda recipe: recipe,
     changed_reward: bool = False,
 ) -> Stage:
-    """Change the run's recipe, and keep the one before as recipe.1.toml. So a run that was finished goes on.
+    """Change the run's recipe, and keep the one before as recipe.1.toml. So a finished run can go on.
 
     Learning rates that fall towards the end follow the new number of steps from here on. `change` lays over what
     no override can say, such as functions; `changed_reward` accepts another reward.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A file that is nowhere else."""
+    """A file with a random name, which every rank must see."""
 
     path: Path
     seconds: float = 60.0  # until a file system of a network shows a new file to every host

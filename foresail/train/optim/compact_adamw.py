@@ -86,7 +86,7 @@ class CompactAdamW:
         self.gradients.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
-        """Everything needed to go on exactly."""
+        """Everything that an exact resume needs."""
         tensors = {"steps": torch.tensor(self.steps)}
         for name, low, moments in zip(self.names, self.lows, self.moments, strict=True):
             tensors |= {f"{key}:{name}": value for key, value in vars(moments).items()}
@@ -95,7 +95,9 @@ class CompactAdamW:
         return tensors
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
-        """This rank's `state()`, of a run with more ranks or fewer. Moments are rounded anew, in other blocks."""
+        """This rank's `state()` from a run with another number of ranks. Moments are rounded again, in other
+        blocks.
+        """
         steps, share = int(pieces["steps"][0]), {"steps": pieces["steps"][0]}
         for name, weight, low, offset in zip(self.names, self.weights, self.lows, self.offsets, strict=True):
             if low is not None:

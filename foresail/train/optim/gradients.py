@@ -1,8 +1,8 @@
 """Gradients of an update's backward passes, summed in float32.
 
 For a float16 model the loss is made larger before its backward pass, so that float16 can hold the gradients: it has
-no number between 0 and 6e-8, and a gradient of one token among many is smaller than that. What grows beyond 65,504
-in turn shows as infinity: then the pass is done again with less.
+no number between 0 and 6e-8, and the gradient of one token among many is smaller than that. A gradient that grows
+beyond 65,504 becomes infinite: then the update is computed again with a smaller factor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GradientSums:
         weight.grad = None
 
     def __getitem__(self, number: int) -> Tensor | None:
-        """The sum for that weight; None where no backward pass came by."""
+        """The sum for that weight; None where no backward pass has reached it."""
         weight = self.weights[number]
         if weight.dtype != torch.float32:
             return self.wide[number]
@@ -59,7 +59,7 @@ class GradientSums:
     def clip(self, limit: float) -> float:
         """Scale all to the largest allowed norm; their norm before, over the shards of all ranks.
 
-        Where one rank's is not finite, that of all is not: so all ranks take the same decision by it.
+        If one rank's norm is not finite, all ranks get a norm that is not, and so take the same decision.
         """
         all_sums = [self[number] for number in range(len(self.weights))]
         sums = [total for total in all_sums if total is not None]
@@ -84,7 +84,7 @@ class LossScale:
         self.factor, self.updates = factor, 0
 
     def lower(self) -> bool:
-        """Whether there was something to lower: a gradient that is infinite at 1 is so by itself."""
+        """Lower the factor; False if it is 1 already, for then the gradient itself is infinite."""
         lowered, self.updates = self.factor > 1, 0
         self.factor = max(1.0, self.factor / SMALLER)
         return lowered

@@ -86,7 +86,7 @@ class MasterAdamW:
         self.adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
-        """Everything needed to go on exactly: moments, counters, and masters that differ from the weights."""
+        """Everything that an exact resume needs: moments, counters, and masters that differ from the weights."""
         tensors = self._own_masters()
         for number in self.numbers:
             moments = self._moments(self.masters[number])
@@ -111,7 +111,7 @@ class MasterAdamW:
         return dict(zip(MOMENTS, (step, torch.zeros_like(master), torch.zeros_like(master)), strict=True))
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
-        """This rank's `state()`, of a run that had more ranks, or fewer."""
+        """This rank's `state()` from a run with another number of ranks."""
         weights = dict(zip(self.names, self.weights, strict=True))
         return {
             key: share_of(parts, self.shards[name].offset, weights[name])
@@ -122,7 +122,7 @@ class MasterAdamW:
 
     @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from `state()` of an equal optimiser; one that was never updated has no moments yet."""
+        """Load the `state()` of an equal optimiser; before its first update it has no moments."""
         masters, scale = self._own_masters(), self.gradients.scale
         moments = {f"{key}:{self.names[number]}" for key in MOMENTS for number in self.numbers}
         required = masters.keys() if scale is None else masters.keys() | {SCALE}

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from foresail.model.shards import first_row
 from foresail.world import ONE_PROCESS, World
 
-HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
+HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # half the distance to the next number, in float32 steps
 
 
 class Shard(NamedTuple):
@@ -45,10 +45,10 @@ def shards_of(model: nn.Module) -> dict[str, Shard]:
 def random_low_bits(
     weight: Tensor, seed: int, name: str, shard: Shard | None = None, world: World = ONE_PROCESS
 ) -> Tensor:
-    """Of a float32, what lies beyond the weight's bits: as likely below as above. Zeros stay what they are.
+    """Random float32 bits beyond the weight's own, as likely below it as above. Zeros stay zero.
 
-    Other weights get other bits, also those of the same name that a stage before has trained: else the same few
-    would show the first update of every stage. A shard gets its part of the whole weight's bits.
+    The bits depend on the weight's values too: else the same few weights would show the first update of every
+    stage. A shard gets its part of the whole weight's bits.
     """
     offset, whole = shard or (0, weight.numel())
     half, content = HALF[weight.dtype], world.sum(int(weight.view(torch.int16).sum()))
@@ -65,7 +65,7 @@ def join(weight: Tensor, low: Tensor) -> Tensor:
 
 
 def split(master_N: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest bfloat16, the greater of two equally near, and what the bits differ by."""
+    """The nearest bfloat16 (of two equally near the greater), and the difference in bits."""
     bits_N = master_N.view(torch.int32)
     high_N = (bits_N + HALF[torch.bfloat16]) >> 16
     return high_N.to(torch.int16).view(torch.bfloat16), (bits_N - (high_N << 16)).to(torch.int16)

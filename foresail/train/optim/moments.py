@@ -19,7 +19,7 @@ from torch import Tensor
 
 from foresail.recipe.estimates.memory import STATE_BLOCK as BLOCK
 
-TOP = 1.875  # what a block's greatest number is scaled to: the last code
+TOP = 1.875  # the last code: a block is scaled so that its greatest number gets it
 MEAN_EXPONENTS, SQUARE_EXPONENTS = 16, 32
 MEAN, SQUARE = 0, 1  # which moment, for the random bits
 

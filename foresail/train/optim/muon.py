@@ -80,7 +80,7 @@ class Muon:
         self.others.update(learning_rate)
 
     def _move_matrices(self, rate: float) -> None:
-        """As many at once as there are ranks: each has one to work on."""
+        """In groups of as many matrices as there are ranks: each rank orthogonalises one."""
         gradients = {name: self.gradients[number] for number, name in enumerate(self.names)}
         names = [name for name in self.rows if gradients[name] is not None]
         for first in range(0, len(names), self.world.size):
@@ -91,7 +91,7 @@ class Muon:
                 master.mul_(1 - rate * self.settings.weight_decay).add_(step, alpha=-rate)
 
     def _look_ahead(self, name: str, gradient: Tensor | None) -> Tensor:
-        """The momentum as it will be if the next gradient is this one (Nesterov)."""
+        """Nesterov's momentum: as if the next gradient were this one again."""
         assert gradient is not None
         momentum, memory = self.momenta[name], self.settings.momentum
         momentum.lerp_(gradient, 1 - memory)
@@ -119,16 +119,16 @@ class Muon:
         self.others.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
-        """Everything needed to go on exactly."""
+        """Everything that an exact resume needs."""
         return {f"momentum:{name}": momentum for name, momentum in self.momenta.items()} | self.others.state()
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
-        """This rank's `state()`, of a run that had more ranks, or fewer."""
+        """This rank's `state()` from a run with another number of ranks."""
         return self.others.share_of_state(pieces)
 
     @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from `state()` of an equal optimiser; one that was never updated has no moments yet."""
+        """Load the `state()` of an equal optimiser; before its first update it has no moments."""
         momenta = {key: tensors[key] for name in self.rows if (key := f"momentum:{name}") in tensors}
         check_keys(momenta, {f"momentum:{name}" for name in self.rows})
         check_sizes(momenta, self.momenta)
@@ -138,7 +138,7 @@ class Muon:
 
 
 def orthogonal_parts(whole_NK: Tensor, rows: Sequence[int]) -> Tensor:
-    """Matrices one below the other, each by itself; equal ones at once."""
+    """Orthogonalises stacked matrices one by one; those of equal shape in one batch."""
     steps = []
     for matrices_GNK in group_equal(whole_NK, rows):
         longer = max(matrices_GNK.shape[1:])
@@ -186,7 +186,7 @@ def scatter(whole: Tensor | None, mine: Tensor, weight: Any, of: int) -> Tensor:
 
 
 def pad(mine: Tensor, weight: Any) -> Tensor:
-    """Ranks have equally many rows, but for the last ones."""
+    """With zero rows up to the length of rank 0's shard: the last ranks may have fewer rows."""
     each = -(-weight.shape[0] // weight.device_mesh.size())
     padded = mine.new_zeros(each, *mine.shape[1:])
     padded[: len(mine)] = mine

@@ -24,7 +24,7 @@ def build_optimizer(
     world: World = ONE_PROCESS,
     shards: Mapping[str, Shard] | None = None,
 ) -> AnyOptimizer:
-    """The seed is for the bits of the masters that 16-bit weights do not hold."""
+    """The seed sets the low bits of the float32 masters, which 16-bit weights do not hold."""
     kind: type[MasterAdamW] | type[CompactAdamW] | type[Muon] = MasterAdamW
     if settings.name == "muon":
         kind = Muon

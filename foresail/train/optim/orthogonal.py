@@ -1,4 +1,4 @@
-"""The nearest matrix with orthogonal rows or columns, roughly: what Muon makes of a momentum.
+"""The nearest matrix with orthogonal rows or columns, approximately: Muon's update from a momentum.
 
 A matrix U S V' becomes about U V'. Five steps of Newton and Schulz, whose coefficients (Jordan et al.) bring all
 singular values, whatever they were, to between 0.7 and 1.2; a better approximation does not train better.

@@ -48,7 +48,7 @@ def stage_rate(stage: PretrainStage, done: int, *, lr: float, before: float) -> 
 
 
 def token_rate(stages: Sequence[PretrainStage], where: Where, after: int, lr: float) -> float:
-    """Of an update in that stage that ends after `after` of its tokens; `lr` is that of stages without one."""
+    """The rate of an update that ends after `after` tokens of its stage; `lr` is for stages without their own."""
     before = 0.0
     for stage in stages[: where.stage]:
         before = stage_rate(stage, stage.tokens, lr=rate_of(stage, lr), before=before)

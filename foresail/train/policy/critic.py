@@ -1,4 +1,4 @@
-"""PPO's critic: the reward to be expected before every token, the advantages that follow, and its own updates.
+"""PPO's critic: the expected reward before every token, the advantages computed from it, and its own updates.
 
     updates, metrics = critic.appraise(updates)     # values, returns and advantages of every token
     metrics |= critic.learn(updates, …)             # then one update over each part
@@ -49,7 +49,7 @@ FOLDER = f"{TRAINER}/critic"
 
 
 def open_critic(trainer: Trainer[Rl]) -> Critic | None:
-    """Fresh, or as the checkpoint has it that the run goes on from; from now on every checkpoint holds it."""
+    """A fresh critic, or the checkpoint's; from now on every checkpoint holds it."""
     recipe = trainer.recipe
     if recipe.critic is None:
         return None
@@ -95,7 +95,7 @@ def load_trunk(
 
 
 class ValueModel(nn.Module):
-    """A trunk that reads and one layer that judges. The trunk is its own, or the policy's, and then only read."""
+    """A trunk and a value layer. The trunk is the critic's own, or the policy's, which it does not train."""
 
     def __init__(self, trunk: Decoder, *, own: bool) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class ValueModel(nn.Module):
         self.own, self.reads = own, (trunk,)  # in a tuple: the policy's parameters are none of this module's
 
     def forward(self, batch: PackedBatch) -> Output[Tensor]:
-        """What is to be expected before each token with a loss."""
+        """The expected reward before each token with a loss."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.own):
             hidden_TD, *side = run_packed(self.reads[0], batch, hidden_states)
         sources, _ = own_losses(batch)
@@ -117,7 +117,7 @@ class ValueModel(nn.Module):
 
 
 class Critic:
-    """Appraises a step's samples, then learns from what became of them."""
+    """Values for a step's samples, and updates towards their returns."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Critic:
         return replace(batch, values_M=values_M, returns_M=advantages_M + values_M, advantages_M=advantages_M)
 
     def learn(self, updates: Updates, *, before: int, total: int) -> dict[str, float]:
-        """Updates over appraised batches, `before` of `total` being done already. Metrics are means over them."""
+        """Updates over appraised batches, after `before` of `total` updates. Metrics are means over updates."""
         results = []
         for number, batches in enumerate(updates, start=before + 1):
             rate = learning_rate(number, total, self.settings.optimizer)
@@ -183,7 +183,7 @@ class Critic:
         return mean_over_updates(results)
 
     def save_weights(self, checkpoint: Path) -> None:
-        """The layer, and the trunk where it is the critic's own."""
+        """The value layer, and the trunk if it is the critic's own."""
         if self.model.own:
             save_model(
                 self.model.trunk, checkpoint / FOLDER, special=NO_SPECIAL_IDS, world=self.learner.world

@@ -26,8 +26,8 @@ from foresail.train.update.step import BatchLoss, ahead_of
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTerms:
-    """What an update's loss is put together from. `on_policy`, before the step's first update: engine and trainer
-    have the same weights, and how far their log-probabilities differ is logged.
+    """The terms of an update's loss. `on_policy` holds in the step's first update: engine and trainer have the same
+    weights, so the difference of their log-probabilities is logged.
     """
 
     settings: Loss
@@ -44,7 +44,7 @@ def batch_loss(
     mtp: MtpLoss | None = None,
     taught: TeacherTerm | None = None,
 ) -> BatchLoss:
-    """With `taught`, by its weight also the divergence from a teacher."""
+    """With `taught`, plus its weight times the divergence from a teacher."""
     (logprobs_M, entropy_M, divergence_M, observed_R), *side = read(model, batch, temperature, mtp, taught)
     loss, metrics = policy_loss(logprobs_M, batch, terms.settings)
     metrics["entropy"] = entropy_M.detach().sum()
@@ -64,7 +64,7 @@ def batch_loss(
 def read(
     model: Decoder, batch: PackedBatch, temperature: float, mtp: MtpLoss | None, taught: TeacherTerm | None
 ) -> Output[Compared]:
-    """One forward pass, and all that the loss needs of it."""
+    """One forward pass, and the values that the loss needs from it."""
     route = replayed(model, batch)
     if taught is not None:
         return taught.compare(model, batch, route=route, mtp=mtp)

@@ -1,8 +1,8 @@
-"""What a reinforcement step leaves in the log, under the names users of verl know.
+"""Metrics and log rows of a reinforcement step, under the names that users of verl know.
 
 Scores, lengths and statuses are of everything sampled in the step, filtered groups included: those are the
-policy's own rates, and so is `rollout/reward`. `critic/rewards` are of the groups it learned from. Where nobody
-says what is right (terms only, a function that counts something), no metric says so.
+policy's own rates, and so is `rollout/reward`. `critic/rewards` are of the groups it learned from. Where rewards do
+not mark answers right or wrong (terms only, a function that counts something), there is no accuracy.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def collected_metrics(
 
 
 def score_metrics(judged: Sequence[Verdict]) -> dict[str, float]:
-    """What the main grader gave; nothing where there is none, and terms alone are added up."""
+    """The main grader's scores; empty where there is none and the reward is a sum of terms."""
     scores = [verdict.score for verdict in judged if verdict.status != "scored" or not verdict.terms]
     return {"critic/score/mean": fmean(scores) if scores else 0.0} if scores or not judged else {}
 
 
 def reward_metrics(rewards: Sequence[float]) -> dict[str, float]:
-    """Of what was learned from; nothing where no verdict was worth anything, and none was needed."""
+    """Rewards that were learned from; empty where there are none."""
     if not rewards:
         return {}
     return {
@@ -87,7 +87,9 @@ def reward_metrics(rewards: Sequence[float]) -> dict[str, float]:
 
 
 def term_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Means of every term's scores, unweighted, then of what functions want logged; of verdicts that have it."""
+    """Means of every term's unweighted scores, then of the numbers that functions log, over verdicts that have
+    them.
+    """
     by_name: dict[str, list[float]] = {}
     for verdict in verdicts:
         for term, score in verdict.terms.items():
@@ -145,7 +147,7 @@ def is_ungraded(group: Group) -> bool:
 
 
 def advantage_metrics(advantages: Tensor, world: World = ONE_PROCESS) -> dict[str, float]:
-    """Of all ranks, of which each has some, one of them perhaps none."""
+    """Over all ranks' advantages; a rank may have none."""
     return {
         "critic/advantages/mean": mean_of(advantages, world),
         "critic/advantages/max": world.max(greatest(advantages)).item(),
@@ -154,7 +156,7 @@ def advantage_metrics(advantages: Tensor, world: World = ONE_PROCESS) -> dict[st
 
 
 def lag_metrics(groups: Sequence[Group], version: int) -> dict[str, float]:
-    """By how many versions the weights that drew a token are behind the trainer's, on average and at most."""
+    """How many versions older than the trainer's the weights were that drew a token: mean and maximum."""
     lags = [
         version - drawn
         for group in groups
@@ -175,7 +177,7 @@ def mean_of(values: Tensor, world: World) -> float:
 
 
 def mean_over_updates(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of those updates that have the metric: some are measured in the first one only."""
+    """Over the updates that have the metric: some are measured in the first one only."""
     names = {name: [result[name] for result in results if name in result] for name in results[0]}
     return {name: fmean(values) for name, values in names.items()}
 
@@ -186,9 +188,9 @@ def rollout_rows(
     credits: Sequence[Sequence[SampleCredit]] = (),
     thoughts: Callable[[Sample], Thought] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """One row per sample, with what is needed to read it, to replay it, and to train on it again.
+    """One row per sample, from which it can be read, replayed, and trained on again.
 
-    `credits` are those of the chosen groups, where turns were weighed; `thoughts` tells of a sample's thinking.
+    `credits` are those of the chosen groups, where turns were weighed; `thoughts` describes a sample's thinking.
     """
     used = {id(group) for group in collected.chosen}
     weighed = {

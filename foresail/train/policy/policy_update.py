@@ -1,4 +1,4 @@
-"""From judged groups to better weights: the policy's share of a step of RL.
+"""The policy's optimiser updates in a step of RL, from judged groups.
 
     done = session.on_all_ranks(update_policy, groups, advantages, step)
 
@@ -39,7 +39,7 @@ from foresail.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """What a step's updates leave: metrics, the credit of turns, and the state of an entropy bonus."""
+    """The result of a step's updates: metrics, the credit of turns, and the state of an entropy bonus."""
 
     metrics: dict[str, float]
     credits: Credits = ()
@@ -163,7 +163,7 @@ def build_updates(
 def add_logprobs(
     batch: PackedBatch, temperature: float, *, old: Decoder | None, reference: Decoder | None
 ) -> PackedBatch:
-    """The micro-batch with what the loss measures the policy against, before any update changes it."""
+    """The micro-batch with old and reference log-probabilities, computed before any update."""
     if old is not None:
         old_logprobs_M, entropy_M = token_logprobs(old, batch, temperature, replayed(old, batch))
         batch = replace(batch, old_logprobs_M=old_logprobs_M, entropy_M=entropy_M)
@@ -173,7 +173,7 @@ def add_logprobs(
 
 
 def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: World) -> list[PackedBatch]:
-    """An update's micro-batches with which tokens learn: the `share` of all ranks' that have most entropy."""
+    """Mark the tokens that learn: over all ranks, the `share` of tokens with the highest entropy."""
     own = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
     assert len(own) == len(batches), "the pass for the old log-probabilities brings entropies"
     gathered = world.all_gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))

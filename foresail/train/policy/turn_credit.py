@@ -1,7 +1,7 @@
-"""From a sample's advantage to one for each token: the recipe's [credit].
+"""Advantages of single tokens from a sample's advantage: the recipe's [credit].
 
-For PBSD and OPSD the policy reads every sample twice more, with the weights that drew it: told the answer, and not.
-The block that tells it stands in the prompt alone, and behind it are the sample's own tokens.
+For PBSD and OPSD the policy scores every sample twice, with the weights that drew it: with the answer in its
+prompt, and without it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ANSWER_MARKS = re.compile(rb"\\boxed\{|<answer>|####")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCredit:
-    """Advantages of all tokens, and where turns were weighed, how they came by them. A student who was told nothing
-    has read the samples as they are: what it says is what the trainer's own log-probabilities would be.
+    """Advantages of all tokens, and the credit of turns where turns were weighed. Without a hint the student's
+    log-probabilities are the trainer's own.
     """
 
     advantages: list[TokenAdvantages]
@@ -95,7 +95,7 @@ def share_credit(
 
 
 def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[TokenAdvantages]:
-    """All tokens of a sample alike."""
+    """Every token gets its sample's advantage."""
     return [
         [uniform_credit(sample, advantage) for sample, advantage in zip(group.samples, row, strict=True)]
         for group, row in zip(groups, advantages_GN.tolist(), strict=True)
@@ -108,7 +108,7 @@ def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[T
 def score_groups(
     groups: Sequence[Group], settings: Credit, *, tokenizer: Tokenizer, max_length: int, score: Score
 ) -> list[list[ScoredSample]]:
-    """All passes in one call, so that they share micro-batches and prompts."""
+    """Scores all samples in one call, so that they share micro-batches and prompts."""
     spelled = tokenizer.token_bytes()
     teachers = [[hint(settings, answer) for answer in answers_of(group.problem)] for group in groups]
     students = [student_hints(settings, group, groups) for group in groups]
@@ -142,7 +142,7 @@ def score_groups(
 
 
 def student_logprobs(scored: Sequence[Sequence[ScoredSample]]) -> list[list[list[float]]] | None:
-    """None where a sample could not be read."""
+    """None where a sample could not be scored."""
     students = [[sample.student for sample in group] for group in scored]
     if not all(isinstance(student, Tensor) for group in students for student in group):
         return None
@@ -158,16 +158,15 @@ def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | Non
 
 
 def answers_of(problem: Problem) -> list[str]:
-    """The answer and its aliases, where the data has some; nothing where there is none to tell."""
+    """The answer and its aliases; empty where the problem has no answer."""
     aliases = problem.extra.get(ALIASES, ())
     known = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
     return [*dict.fromkeys(answer for answer in known if answer)]
 
 
 def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> list[str]:
-    """What the student of each sample is told: nothing (""), that there is an answer, or that of another problem
-    of the step. A right sample says most beside what one would do who believes something else; a wrong one beside
-    what one does who knows nothing.
+    """The hint of each sample's student: none (""), that there is an answer, or another problem's answer. A right
+    sample is compared with a student who believes a wrong answer; a wrong sample with one who has no hint.
     """
     wrong = wrong_hint(settings, group.problem, groups)
     match settings.student:
@@ -182,7 +181,7 @@ def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> li
 
 
 def wrong_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str:
-    """Another problem's answer; nothing where the step has none."""
+    """Another problem's answer; empty where the step has none."""
     others = [group.problem.answer for group in groups if group.problem.answer != problem.answer]
     mine = [group.problem.id for group in groups].index(problem.id)
     return hint(settings, others[mine % len(others)]) if others else ""
@@ -202,7 +201,7 @@ def after_prompt(sample: Sample, prompt: list[int] | None, name: str) -> TrainSe
 
 
 def final_answer(sample: Sample, problem: Problem, spelled: Sequence[bytes]) -> list[int]:
-    """1 for the tokens of the last turn from where its final answer begins: a teacher only copies them."""
+    """1 for the last turn's tokens from its final answer on, which a teacher with the answer only copies."""
     ignored = [0] * len(sample.ids)
     start = sample.turns.index(sample.turns[-1])
     places = [place for place in range(start, len(sample.ids)) if sample.loss_mask[place]]

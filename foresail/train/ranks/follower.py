@@ -1,8 +1,8 @@
-"""A follower, however it was started: meet the other ranks, open the models, carry out rank 0's orders.
+"""The main function of a follower: meet the other ranks, open the models, carry out rank 0's orders.
 
     follow(rank, size, meet, tell, device="cpu")
 
-An error is told before the connections to other ranks are closed: theirs break then, and what came first is known.
+An error is sent to rank 0 before the connections close, so that rank 0 knows which rank failed first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOGS = "ranks"  # folder in that of the run
 
 
 class RankLost(RunStopped):
-    """A follower was killed, or is silent; what is on the disk is whole."""
+    """A follower was killed, or no longer answers; the files on the disk are complete."""
 
 
 class RankFailed(RuntimeError):
@@ -44,7 +44,7 @@ class ConnectionBroken(RankFailed):
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """What ended a follower, on its way to rank 0."""
+    """A follower's error, as it is sent to rank 0."""
 
     kind: type[Exception]
     text: str
@@ -60,13 +60,13 @@ Tell = Callable[[Failure], None]
 def follow(
     rank: int, size: int, meet: Callable[[], Any], tell: Tell, *, device: str, local_rank: int
 ) -> None:
-    """To its end. `meet` finds rank 0's store; `local_rank` is this one's number among those that share GPUs."""
+    """Runs a follower to its end. `meet` finds rank 0's store; `local_rank` is its number on its host."""
     with ExitStack() as exits:
         try:
             place = own_device(device, local_rank)
             world = exits.enter_context(joined(rank, size, meet(), place))
             opening: FollowerStart[Any] | None = world.broadcast(None)
-            if opening is None:  # it was over before it began
+            if opening is None:
                 return
             opening.mark.find()
             world.all_gather(None)
@@ -81,7 +81,7 @@ def follow(
 
 
 def to_failure(rank: int, error: Exception) -> Failure:
-    """What a user can mend is told as it is; all else with its traceback."""
+    """An error that a user can correct keeps its message; any other is sent with its traceback."""
     if isinstance(error, RunStopped | ValueError | OSError) and type(error).__module__.startswith(
         ("builtins", "foresail")
     ):
@@ -94,7 +94,7 @@ def to_failure(rank: int, error: Exception) -> Failure:
 
 
 def is_broken_connection(error: BaseException) -> bool:
-    """Of NCCL and the store by its type, of gloo by the file that it names."""
+    """NCCL's and the store's errors are known by their type, gloo's by the file that they name."""
     return isinstance(error, dist.DistError) or (type(error) is RuntimeError and "gloo" in str(error))
 
 
@@ -103,7 +103,7 @@ def log_path(folder: Path, rank: int) -> Path:
 
 
 def rank_lost(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
-    ending = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
+    ending = (log.ends() if log is not None else "") or f"; its log is {log_path(folder, rank)}"
     return RankLost(f"rank {rank} {how}{ending}. The last checkpoint is whole: foresail resume {folder}")
 
 

@@ -1,6 +1,6 @@
-"""The ranks that rank 0 leads: who failed first, and how that interrupts rank 0.
+"""Rank 0's watch over its followers: which one failed first, and the interruption of rank 0.
 
-    with leading(led, device, context=1) as world: …
+    with leading(group, device, context=1) as world: …
 
 Processes of this host are followers (`local_processes.py`), and Ray's actors (`ray_actors.py`).
 """
@@ -25,44 +25,44 @@ from foresail.train.ranks.follower import ConnectionBroken, is_broken_connection
 from foresail.train.ranks.process_world import joined
 from foresail.world import World
 
-LOOKING = 0.1  # seconds between two looks at the followers
-SHUTDOWN_SECONDS = 10.0  # seconds for a follower that was told to end
-STUCK = 120.0  # seconds until a process that cannot be interrupted is ended
+POLL_SECONDS = 0.1  # between two checks of the followers
+SHUTDOWN_SECONDS = 10.0  # for a follower that was asked to end
+INTERRUPT_SECONDS = 120.0  # until a rank 0 that cannot be interrupted is ended
 SIGNAL = getattr(signal, "SIGUSR2", signal.SIGTERM)  # Windows has none
 
 
 class Follower(Protocol):
-    """May be asked by several threads."""
+    """Its members may be called from several threads."""
 
     @property
     def failure(self) -> Exception | None:
-        """What ended it, if that was no success; nobody waits for it."""
+        """The error that ended it, or None; does not block."""
 
     @property
     def failed_at(self) -> float:
-        """Of one that was killed 0: it does not say when, but that others found it gone came after."""
+        """When it failed; 0 for one that was killed, whose death came before the errors it caused."""
 
     @property
     def ended(self) -> bool:
-        """By itself, or else."""
+        """Whether its process has ended, for whatever reason."""
 
     def kill(self) -> None:
-        """Whatever it does; without waiting for its end."""
+        """End it at once; does not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowerGroup:
-    """Followers that have started, and how rank 0 meets them."""
+    """Followers that have started, and how rank 0 connects to them."""
 
     followers: Sequence[Follower]
     store: Any
     network: AbstractContextManager[None]
-    noticing: float  # seconds until the death of one is known, after its connections broke
+    notice_seconds: float  # until the death of one is known, after its connections broke
 
 
 @contextlib.contextmanager
 def leading(group: FollowerGroup, device: torch.device, context: int) -> Iterator[World]:
-    """The world of rank 0. The followers are told to end when the block does; their first error is raised here."""
+    """The world of rank 0. The followers end with the block; their first error is raised here."""
     size = len(group.followers) + 1
     with (
         watching(group) as watch,
@@ -72,20 +72,20 @@ def leading(group: FollowerGroup, device: torch.device, context: int) -> Iterato
         try:
             yield world
             world.broadcast(None)
-        except Exception as error:  # before the others can find this rank gone
-            cause = watch.find_cause(group.noticing if is_broken_connection(error) else 0.0)
+        except Exception as error:
+            cause = watch.find_cause(group.notice_seconds if is_broken_connection(error) else 0.0)
             if cause is not None and cause is not error:
                 raise cause from error
             raise
         finally:
-            watch.end()  # what others say from now on is because this rank leaves
+            watch.end()  # later errors are only that this rank left
     deadline = time.monotonic() + SHUTDOWN_SECONDS
     while not all(follower.ended for follower in group.followers) and time.monotonic() < deadline:
-        time.sleep(LOOKING / 10)
+        time.sleep(POLL_SECONDS / 10)
 
 
 def first_failure(followers: Sequence[Follower], seconds: float) -> Exception | None:
-    """A broken connection is another's death: so long its own error, which came before, is waited for."""
+    """A broken connection means that another rank died: wait up to `seconds` for that rank's own error."""
     deadline = time.monotonic() + seconds
     while True:
         failed = sorted(
@@ -95,14 +95,14 @@ def first_failure(followers: Sequence[Follower], seconds: float) -> Exception | 
         first = failed[0].failure if failed else None
         if time.monotonic() >= deadline or (first is not None and not isinstance(first, ConnectionBroken)):
             return first
-        time.sleep(LOOKING / 10)
+        time.sleep(POLL_SECONDS / 10)
 
 
 @contextlib.contextmanager
 def watching(group: FollowerGroup) -> Iterator[FollowerWatch]:
-    """Inside, the first failure of a follower interrupts whatever the main thread is at, as Ctrl-C would.
+    """Inside, the first failure of a follower interrupts the main thread, as Ctrl-C would.
 
-    Another thread hears of it when it next wants something of the followers.
+    Called in another thread, it interrupts nothing: that thread's next collective call fails.
     """
     watch = FollowerWatch(group)
     if threading.current_thread() is not threading.main_thread():
@@ -122,9 +122,9 @@ def watching(group: FollowerGroup) -> Iterator[FollowerWatch]:
 
 
 class FollowerWatch:
-    """A thread that looks at the followers until it is `over`.
+    """A thread that polls the followers until it is `over`.
 
-    Where one has failed it ends them all: so their connections break, and nobody goes on waiting for them.
+    When one has failed it kills them all: their connections break, so that no rank waits for them.
     """
 
     def __init__(self, group: FollowerGroup) -> None:
@@ -136,14 +136,14 @@ class FollowerWatch:
         threading.Thread(target=self._look, args=(interrupt,), name="ranks", daemon=True).start()
 
     def find_cause(self, seconds: float) -> Exception | None:
-        """The first failure, waited for so long. Followers that this rank has ended since are not the cause."""
+        """The first failure, within `seconds`. Followers that were killed after it are not the cause."""
         with self.lock:
             if self.cause is None:
                 self.cause = first_failure(self.group.followers, seconds)
             return self.cause
 
     def end(self) -> None:
-        """No signal is sent afterwards; there may be nobody to take it."""
+        """No signal is sent afterwards: its handler is gone by then."""
         with self.lock:
             self.over.set()
 
@@ -152,7 +152,7 @@ class FollowerWatch:
             raise self.cause
 
     def interrupt_main(self) -> None:
-        """A main thread that is in a call of a library cannot be interrupted: it has a while to find out."""
+        """Signal the main thread; end the process if a library's call keeps it from answering."""
         thread = threading.main_thread().ident
         assert thread is not None
         with self.lock:
@@ -162,14 +162,14 @@ class FollowerWatch:
                 signal.pthread_kill(thread, SIGNAL)
             else:
                 _thread.interrupt_main(SIGNAL)
-        if not self.over.wait(STUCK):
+        if not self.over.wait(INTERRUPT_SECONDS):
             print(f"error: {self.cause}", file=sys.stderr, flush=True)
             os._exit(1)
 
     def _look(self, interrupt: Callable[[], None]) -> None:
-        while not self.over.wait(LOOKING):
+        while not self.over.wait(POLL_SECONDS):
             if any(follower.failure is not None for follower in self.group.followers):
-                self.find_cause(self.group.noticing)
+                self.find_cause(self.group.notice_seconds)
                 if not self.over.is_set():
                     for follower in self.group.followers:
                         follower.kill()

@@ -1,11 +1,10 @@
-"""Starting a run's ranks: processes of this machine, actors of a Ray cluster, or what torchrun has started already.
+"""Starts a run's ranks: processes of this machine, actors of a Ray cluster, or those that torchrun has started.
 
     with open_ranks(recipe.cluster, recipe.run) as world:   # rank 0, which is this process
         …
 
-This process leads, so the terminal, a script's own functions and what the stage returns are where they were. The
-others follow (`follower.py`); what they print is in the run's folder. One that fails ends the run: what is raised
-here is its error. Without rank 0 no follower goes on.
+This process is rank 0: it keeps the terminal, a script's own functions and the stage's result. The others follow
+(`follower.py`); what they print is in the run's folder. One that fails ends the run, and its error is raised here.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ def placed(recipe: Stage) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
-    """The world of rank 0, whose followers have joined. They are told to end when the block does.
-
-    With a `cluster` of Ray it is open.
-    """
+    """The world of rank 0, whose followers have joined and end with the block. A Ray cluster is open already."""
     for mistake in group_mistakes(cluster):
         raise ValueError(mistake)
     if (place := torchrun_place()) is not None:
@@ -74,7 +70,7 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
 
 
 def follow_torchrun(run: parts.Run) -> None:
-    """Where torchrun has started this process as another rank than 0: follow to the end of the run, and exit."""
+    """If torchrun started this process as another rank than 0: follow to the end of the run, and exit."""
     place = torchrun_place()
     if place is None or place.rank == 0:
         return
@@ -83,7 +79,6 @@ def follow_torchrun(run: parts.Run) -> None:
     terminal = os.dup(2)
 
     def tell(failure: Failure) -> None:
-        """To those who watch; it is in the log as well."""
         os.write(terminal, f"{failure.text}\n".encode())
 
     follow(place.rank, place.size, torchrun_store, tell, device=run.device, local_rank=place.local_rank)

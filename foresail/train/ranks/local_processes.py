@@ -25,8 +25,8 @@ from foresail.train.ranks.follower import Failure, follow, log_path, rank_lost
 from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, on_this_host, open_store
 
-NOTICING = 10.0  # seconds until a process whose connection broke is found dead
-PATIENCE = 600.0  # seconds for a process to start
+NOTICE_SECONDS = 10.0  # until a process whose connection broke is found dead
+START_SECONDS = 600.0  # for a process to start
 
 
 @contextlib.contextmanager
@@ -40,7 +40,9 @@ def local_followers(size: int, run: parts.Run, device: torch.device) -> Iterator
     try:
         for follower in followers:
             follower.wait_for_start()
-        yield FollowerGroup(followers=followers, store=store, network=on_this_host(), noticing=NOTICING)
+        yield FollowerGroup(
+            followers=followers, store=store, network=on_this_host(), notice_seconds=NOTICE_SECONDS
+        )
     finally:
         for follower in followers:
             follower.close()
@@ -64,8 +66,8 @@ class LocalFollower:
         self.failed_at, self.lock = 0.0, threading.Lock()
 
     def wait_for_start(self) -> None:
-        """It takes seconds; from then on all ranks can find each other."""
-        wait([self.pipe, self.process.sentinel], timeout=PATIENCE)
+        """Blocks for seconds, until the ranks can find each other."""
+        wait([self.pipe, self.process.sentinel], timeout=START_SECONDS)
         if self.failure is not None:
             raise self.failure
 
@@ -101,7 +103,7 @@ class LocalFollower:
 
 
 def follow_here(rank: int, size: int, port: int, device: str, failures: Connection) -> None:
-    """To its end. Signals that ask for one are rank 0's to answer."""
+    """Runs one follower to its end. It ignores SIGINT and SIGTERM, which rank 0 handles."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
 
@@ -109,12 +111,12 @@ def follow_here(rank: int, size: int, port: int, device: str, failures: Connecti
         with contextlib.suppress(OSError):
             failures.send((failure, time.time()))
 
-    failures.send(None)  # it has come so far
+    failures.send(None)  # it has started
     try:
         with on_this_host():
             meet = partial(dist.TCPStore, HERE, port)
             follow(rank, size, meet, tell, device=device, local_rank=rank)
-    except Exception:  # it is told
+    except Exception:  # `follow` has sent it
         sys.stderr.flush()
         os._exit(1)  # os._exit runs no cleanup, which could wait for other ranks
 

@@ -4,9 +4,9 @@
         world.sum(tensor)        # over all ranks
         world.data.sum(tensor)   # over context groups: ranks 0 and 1 are one, 2 and 3 the next
 
-Tensors of the model go by the device's own backend, figures and other objects by gloo, all within a limit of time.
-Orders alone may be waited for without one: a rollout takes as long as it takes. Who dies meanwhile ends its
-connections, which ends the wait.
+The model's tensors go by the device's own backend, numbers and other objects by gloo, all with a time limit. Only
+the wait for orders has none in practice, since a rollout may take long; a rank that dies breaks its connections,
+which ends the wait.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from foresail.world import ContextGroup, Shared, Value, World
 
 ORDERS = timedelta(days=30)  # how long an order may be waited for
-COLLECTIVE = timedelta(minutes=30)  # and the other ranks, in the midst of an update
+COLLECTIVE = timedelta(minutes=30)  # limit for all other collective operations
 
 
 class ProcessWorld:

@@ -1,4 +1,4 @@
-"""Followers that are actors of a Ray cluster, on whichever hosts have room for them, as few as may be.
+"""Followers that are actors of a Ray cluster, on as few hosts as have room for them.
 
 They meet where rank 0 is: on this host's own address if all of them are here, else on the one that Ray knows it by.
 """
@@ -37,7 +37,7 @@ from foresail.train.ranks.follower import Failure, RankFailed, follow, rank_lost
 from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, between_hosts, on_this_host, open_store
 
-NOTICING = 60.0  # seconds until Ray tells that a host is gone
+NOTICE_SECONDS = 60.0  # until Ray reports that a host is gone
 MEETING = timedelta(minutes=1)
 
 
@@ -70,7 +70,9 @@ def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[
             for follower in followers:
                 follower.wait_for("met")
             network = network_of(address, here)
-            yield FollowerGroup(followers=followers, store=store, network=network, noticing=NOTICING)
+            yield FollowerGroup(
+                followers=followers, store=store, network=network, notice_seconds=NOTICE_SECONDS
+            )
         finally:
             for follower in followers:
                 follower.kill()

@@ -1,4 +1,4 @@
-"""Where the ranks of a run meet: the store at an address, gloo and NCCL on that address's network card.
+"""The rendezvous of a run's ranks: the store at an address, gloo and NCCL on that address's network card.
 
     with on_this_host(): …              # gloo's ports are this host's alone
     with between_hosts("10.0.0.5"): …   # gloo and NCCL use the card which has that address
@@ -23,11 +23,11 @@ from foresail.ray_cluster import environment
 HERE = "127.0.0.1"
 GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 ADDRESS, MASK = 0x8915, 0x891B  # of Linux's ioctl: SIOCGIFADDR, SIOCGIFNETMASK
-BACKLOG = 1024  # ranks that may knock at once
+BACKLOG = 1024  # connections that may wait to be accepted
 
 
 def open_store(address: str) -> Any:
-    """Rank 0's store; it listens at this address alone, where PyTorch by itself would do so at all."""
+    """Rank 0's store; it listens at this address alone, where PyTorch would listen at all of the host's."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.create_server((address, 0), family=family, backlog=BACKLOG)
     port = listening.getsockname()[1]
@@ -41,13 +41,13 @@ def on_this_host() -> AbstractContextManager[None]:
 
 
 def between_hosts(address: str) -> AbstractContextManager[None]:
-    """`address` is this host's. Where its card is not found, gloo asks for the host's name, and NCCL chooses."""
+    """`address` is this host's. If its card is not found, gloo uses the host's name, and NCCL chooses."""
     card = card_of(address)
     return unless_set({} if card is None else {GLOO: card, NCCL: f"={card}"})
 
 
 def unless_set(changes: dict[str, str]) -> AbstractContextManager[None]:
-    """Variables of the environment, but for those that the user has set."""
+    """Set environment variables, except those that the user has set."""
     return environment({name: value for name, value in changes.items() if name not in os.environ})
 
 

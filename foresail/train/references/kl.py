@@ -1,4 +1,4 @@
-"""The model that RL's loss pulls towards, where it has a KL term: the same at every start of a run."""
+"""The reference model of RL's KL term, the same at every start of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foresail.train.trainer import Trainer
 
 
 def open_kl_reference(trainer: Trainer[Rl]) -> Decoder | None:
-    """The starting model, which with LoRA is still there, or another one."""
+    """The starting model or another one. With LoRA the starting model is the policy without its pairs."""
     recipe, path = trainer.recipe, trainer.recipe.loss.reference
     if recipe.loss.kl_weight == 0:
         return None

@@ -1,6 +1,6 @@
 """The reference of online DPO: the starting model or another one, or the policy as it was some steps ago.
 
-One that is renewed is a part of every checkpoint: no file of the recipe's holds it.
+A renewed reference is part of every checkpoint, since no other file holds it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FOLDER = f"{TRAINER}/reference"
 
 
 def open_online_reference(trainer: Trainer[OnlineDpo]) -> None:
-    """On every rank, where the loss compares with one."""
+    """On every rank, if the loss uses a reference."""
     recipe, start = trainer.recipe, trainer.start
     if not recipe.loss.needs_reference:
         return
@@ -47,7 +47,7 @@ def open_online_reference(trainer: Trainer[OnlineDpo]) -> None:
 
 @torch.no_grad()
 def renew_reference(trainer: Trainer[OnlineDpo]) -> None:
-    """The policy as it is now; each rank copies the rows that it has."""
+    """Copy the current policy to the reference; each rank copies its own rows."""
     assert trainer.reference is not None
     policy = dict(trainer.policy.model.named_parameters())
     for name, weight in trainer.reference.named_parameters():

@@ -1,12 +1,11 @@
 """The reference model, and its log-probabilities of all answers: computed once and cached, or at every step.
 
     trainer.reference = open_reference(trainer)
-    pairs = compared(trainer, pairs)           # with what it says of them
-    kept = CachedLogprobs.open(folder, recipe)   # what the run's folder has of it
+    pairs = compared(trainer, pairs)             # with its log-probabilities
+    cached = CachedLogprobs.open(folder, recipe)   # those in the run's folder
 
-A pair, or an answer judged alone, is known by its tokens, so data that changed is never mistaken for what was
-scored. What is kept is good whatever becomes of the reference's files; where these have to be read again, they must
-be what they were.
+The cache's key of a pair, or of an answer judged alone, is a checksum of its tokens, so changed data is scored
+again. Cached numbers stay valid if the reference's files go; files that are read again must be unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def name_reference(recipe: PreferenceStage | OnlineDpo) -> str:
 
 
 def hold_reference(trainer: Trainer[Any]) -> str:
-    """From now on, on every rank; and a checksum of it."""
+    """Open the reference on every rank for the rest of the run; its checksum."""
     trainer.reference = open_reference(trainer)
     return name_weights(trainer.reference)
 
@@ -80,7 +79,7 @@ def compared(trainer: Trainer[Any], preferences: Sequence[Entry]) -> Sequence[En
 
 
 def score_compared(score: Score, preferences: Sequence[Preference]) -> list[Logprobs]:
-    """The log-probability of all that is compared of each; ranks compute a share each, and get all of it."""
+    """The log-probabilities of each preference's sequences; ranks compute a share each, and get all."""
     sequences = [sequence for one in preferences for sequence in one.compared]
     sums = iter(sum_scores(score, sequences))
     return [tuple(next(sums) for _ in one.compared) for one in preferences]
@@ -100,7 +99,7 @@ def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -
 
 @dataclass(frozen=True, kw_only=True)
 class CachedLogprobs:
-    """What is known, by a preference's key, and of which model: its place and a checksum of its weights."""
+    """Log-probabilities by a preference's key, with the model's path and a checksum of its weights."""
 
     model: str
     checksum: str = ""
@@ -108,12 +107,12 @@ class CachedLogprobs:
 
     @classmethod
     def of_nothing(cls) -> CachedLogprobs:
-        """Where nothing is kept."""
+        """An empty cache."""
         return cls(model="")
 
     @classmethod
     def open(cls, folder: Path, recipe: PreferenceStage) -> CachedLogprobs:
-        """What the folder has; nothing, in a new run."""
+        """The folder's cache; empty in a new run."""
         model, path = name_reference(recipe), folder / FILE
         if not path.exists():
             return cls(model=model)

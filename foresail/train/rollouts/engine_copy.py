@@ -1,9 +1,9 @@
-"""The whole weights for engines, where they cannot read the trained ones.
+"""A copy of the weights for engines, where they cannot read the trained ones.
 
-Those are shards on many ranks, or change while engines work (`rollout.staleness`): then rank 0 has a copy, filled
-tensor by tensor between rollouts. Where engines have weights of their own and take turns with the trainer, shards
-need none: each tensor is sent as it is gathered, and no rank ever holds more than its shards, one layer and the
-buckets under way. Else there is neither: engines read, or are sent, what is trained.
+The trained weights may be sharded over ranks, or change while engines work (`rollout.staleness`): then rank 0 has
+a copy, filled tensor by tensor between rollouts. Engines with their own weights that take turns with the trainer
+need no copy: each tensor is sent as it is gathered, and a rank holds only its shards, one layer and the buckets
+under way. Otherwise engines read, or are sent, the trained weights themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def engine_model(trainer: Trainer[Any]) -> Decoder:
 def is_streamed(trainer: Trainer[Sampled]) -> bool:
     """Whether weights go from the shards to the engines without a copy here.
 
-    One step ahead they do not: an engine in the place of a lost one needs them while they change.
+    With staleness they do not: an engine that replaces a lost one needs weights while the trainer changes them.
     """
     recipe = trainer.recipe
     in_turns = recipe.rollout.staleness == 0
@@ -43,7 +43,7 @@ def is_streamed(trainer: Trainer[Sampled]) -> bool:
 
 
 def open_copy(trainer: Trainer[Sampled]) -> None:
-    """Every rank calls it, as all below."""
+    """Every rank calls it, like all functions below."""
     policy, recipe = trainer.policy.model, trainer.recipe
     if not needs_copy(trainer):
         return
@@ -61,7 +61,7 @@ def needs_copy(trainer: Trainer[Sampled]) -> bool:
 
 @torch.no_grad()
 def refresh_copy(trainer: Trainer[Sampled], version: int) -> None:
-    """Unless it holds these weights already."""
+    """Fill the copy, unless it holds this version already."""
     if not needs_copy(trainer) or trainer.copy_version == version:
         return
     for name, weight in trainer.policy.model.named_parameters():

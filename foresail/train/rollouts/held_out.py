@@ -1,7 +1,7 @@
-"""Held-out problems: how good the policy is on each set, measured while it learns.
+"""Accuracy on held-out problems during training, set by set.
 
-A set gives one greedy answer a problem, or so many samples drawn as the recipe's sampling says. Its own name names
-its curve; without one the data's own sources do.
+A set asks for one greedy answer a problem, or for several samples. Its metrics carry its name; without a name, the
+data's sources.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def held_out_accuracy(
 
 
 def scores_by_name(held_out: HeldOutSet, results: Sequence[ProblemResult]) -> dict[str, list[float]]:
-    """{"gsm8k/acc": …}: of every problem that was judged the share of right answers, and "gsm8k/reward", the mean
-    reward, where it has terms or is a function. No "acc" where some scores say nothing of right and wrong."""
+    """{"gsm8k/acc": …}: each judged problem's share of right answers; "gsm8k/reward", its mean reward, for rewards
+    with terms or functions. No "acc" where some scores do not mark answers right or wrong."""
     scores: dict[str, list[float]] = {}
     ungraded: set[str] = set()
     for result in results:

@@ -1,9 +1,9 @@
-"""What a step drew and did not need, in a checkpoint: with `dynamic_sampling.carry` the next step goes on with it.
+"""Samples that a step drew and did not need, in a checkpoint: `dynamic_sampling.carry` gives them to the next step.
 
     write_leftovers(leftovers, checkpoint)       # trainer/leftovers.jsonl.gz, a line for each problem
     leftovers = find_leftovers(checkpoint)       # {}: nothing was left
 
-Keys and values are not kept: engines compute them again.
+The KV cache is not stored: engines compute it again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write_leftovers(leftovers: Leftovers, checkpoint: Path) -> None:
 
 
 def row_of(problem: str, leftover: Leftover) -> dict[str, Any]:
-    """Without the requests' ids, which are numbered from the start of a process on: what goes on gets new ones."""
+    """Without the requests' ids, which count from the start of a process: a resumed run numbers them anew."""
     parked = {
         number: [replace(part, request=replace(part.request, id="")) for part in parts]
         for number, parts in leftover.parked.items()
@@ -51,7 +51,7 @@ def find_leftovers(checkpoint: Path | None) -> Leftovers:
 
 
 def read_leftover(row: Mapping[str, Any]) -> Leftover:
-    """JSON's keys are texts, a sample's number is none."""
+    """JSON has string keys; a sample's number is an integer."""
     return Leftover(
         samples={int(number): read_sample(sample) for number, sample in row["samples"].items()},
         parked={int(number): tuple(map(read_parked, parts)) for number, parts in row["parked"].items()},

@@ -1,4 +1,4 @@
-"""What a step with samples leaves besides its metrics: the samples themselves, and who did what when."""
+"""A step's samples in the log and on the terminal, and its events in the timeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foresail.train.stopwatch import Stopwatch
 
 
 def log_rollouts(session: Session[Sampled], step: int, collected: Collected, credits: Credits = ()) -> None:
-    """Every sample to the log, and now and then two of them to the terminal."""
+    """Every sample to the log, and every few steps two of them to the terminal."""
     counter = open_counter(session.tokenizer)
     thoughts = None if counter is None else partial(read_thought, counter)
     rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits, thoughts))

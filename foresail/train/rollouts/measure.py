@@ -1,4 +1,4 @@
-"""How good the policy is on the recipe's held-out problems, with the weights as they are now."""
+"""The current policy's accuracy on the recipe's held-out problems."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def measure(session: Session[Sampled], setup: Setup, step: int) -> dict[str, flo
             stream=setup.stream,
             advance=session.display.advance,
         )
-    setup.take_figures()  # they are no training step's
+    setup.take_figures()  # reset: they belong to no training step
     return accuracies

@@ -1,6 +1,6 @@
-"""What a rollout gave: groups, where the choice of problems stands after them, what was measured, and when it ran.
+"""The result of a rollout: groups, the progress after them, metrics and times; and its file in a checkpoint.
 
-Where samples are drawn one step ahead, a checkpoint holds the next step's: the weights that drew them are gone.
+With staleness a checkpoint holds the next step's samples, for the weights that drew them are gone.
 
     write_rollout_result(checkpoint, rolled)              # trainer/next_step.jsonl.gz
     rolled = find_rollout_result(checkpoint, problems)    # None: nothing was drawn ahead
@@ -61,14 +61,14 @@ def write_rollout_result(checkpoint: Path, rolled: RolloutResult) -> None:
 
 
 def to_json(record: Any) -> Any:
-    """Samples and verdicts by their fields. Numbers stay as they are, bit for bit, NaN among them."""
+    """Samples and verdicts by their fields. Numbers are exact, NaN included."""
     if isinstance(record, np.ndarray):
         return record.tolist()
     return dict(record) if isinstance(record, Mapping) else vars(record)
 
 
 def find_rollout_result(checkpoint: Path | None, problems: Mapping[str, Problem]) -> RolloutResult | None:
-    """Of the step after a checkpoint; `problems` by their ids."""
+    """The result for the step after a checkpoint; `problems` by their ids."""
     path = None if checkpoint is None else checkpoint / TRAINER / NEXT_STEP
     if path is None or not path.is_file():
         return None

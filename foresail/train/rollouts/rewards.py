@@ -1,4 +1,4 @@
-"""The rewards of a run: opened before its model, compared with those it began with; and what they print."""
+"""The rewards of a run: opened before its model, compared with their fingerprints; and their printed output."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
 
 
 def fingerprint_rewards_of_run(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
-    """Compare the files of reward functions and of the environment with those the run began with; `changed`: they
-    may be others.
-    """
+    """Compare the files of rewards and environment with those the run began with; `changed` accepts other ones."""
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
     models = {
         grading.settings.model.path: grading.scorer.fingerprint
@@ -72,7 +70,7 @@ def report_prints(session: Session[Sampled], gradings: Gradings) -> None:
 
 
 def report_failures(session: Session[Sampled]) -> None:
-    """At the end: a few failed verdicts, or programs that died, raise no alarm in any step, and yet add up."""
+    """At the end of a run: the total of failed verdicts and dead programs, which no single step reports."""
     failed = [record for record in session.run.read_metrics() if record.get("rollout/verdicts_failed")]
     if failed:
         count = sum(record["rollout/verdicts_failed"] for record in failed)

@@ -1,4 +1,4 @@
-"""A stage that samples, under way: its session, engines, rewards and rollouts, and what every step of it does.
+"""The run of a stage that samples: its session, engines, rewards and rollouts, and the work of every step.
 
     with open_run(recipe, open_models, usable, resume=False) as run:
         for step in run.steps():
@@ -7,8 +7,8 @@
             run.end_step(step, metrics)
     return run.outcome
 
-A step has its samples when it is handed over, and is left to learn from them. One that gives nothing to learn is
-not handed over: it ends a curriculum's stage, or the run.
+A step is yielded with its samples; the stage learns from them. A step whose samples teach nothing is not yielded:
+it ends a curriculum's stage, or the run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from foresail.train.update.flops import PeakMemory, pace_metrics
 
 
 class NothingToLearn(RunStopped):
-    """Before anything was learned: then the grader may well be wrong."""
+    """The first step has nothing to learn from; the grader may be wrong."""
 
 
 @contextmanager
@@ -67,8 +67,8 @@ def open_run(
     check_problem: CheckProblem = accept,
 ) -> Iterator[RolloutRun[Sampled]]:
     """`open_models` opens those besides the policy, on every rank; `usable`: whether a group can be learned from.
-    `changed_reward`: go on although a file of the rewards or of the environment is not as it was. `reader`: has
-    some of the data already. `check_problem` may refuse what the stage cannot use, by the first problem.
+    `changed_reward` accepts changed files of rewards or the environment. `reader` may have read the data already.
+    `check_problem` raises if the stage cannot use the first problem.
     """
     with (
         deterministic(recipe.run.deterministic),
@@ -92,7 +92,7 @@ def open_run(
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutStep:
-    """A step whose samples are there; `progress` is the run's once it is done."""
+    """A step with its samples; `progress` is the run's after it."""
 
     number: int
     rolled: RolloutResult
@@ -106,7 +106,7 @@ class RolloutStep:
 
     @property
     def of_curriculum(self) -> int:
-        """Its number there, where steps may have been left out."""
+        """Its number in the curriculum, of which steps may have been skipped."""
         return self.number + self.progress.ahead
 
 

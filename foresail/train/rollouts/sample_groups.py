@@ -1,4 +1,4 @@
-"""From problems to judged groups: one step's samples, drawn in turns with the updates or one step stale.
+"""One step's judged groups: samples drawn between the updates, or one step stale.
 
 rollouts = open_rollouts(session, setup, anew=False)
 rolled = rollouts.take(session.progress, watch)
@@ -31,7 +31,9 @@ from foresail.train.session import Session
 
 
 def open_rollouts(session: Session[Sampled], setup: Setup, *, anew: bool) -> Rollouts:
-    """`anew`: rewards or the environment are others, so what a checkpoint holds of the next step is drawn again."""
+    """`anew`: rewards or environment have changed, so the checkpoint's samples for the next step are drawn
+    again.
+    """
     synchronous = SynchronousRollouts(
         partial(sample_groups, session.recipe, setup),
         partial(update_engines, session, setup.fleet),
@@ -109,7 +111,7 @@ def sample_groups(
 
 
 def update_engines(session: Session[Sampled], fleet: Fleet, version: int) -> None:
-    """Engines read the weights as they are now."""
+    """Give the engines the current weights."""
     session.on_all_ranks(refresh_copy, version)
     fleet.update_weights(version)
 
@@ -117,7 +119,7 @@ def update_engines(session: Session[Sampled], fleet: Fleet, version: int) -> Non
 def build_controller(
     settings: parts.DynamicSampling, num_groups: int, num_problems: int, share: float
 ) -> Controller:
-    """Without dynamic sampling the groups that are wanted are all that is launched."""
+    """Without dynamic sampling exactly `prompts_per_step` groups are launched."""
     if not settings.enabled:
         return Controller.for_all(num_groups)
     return Controller(

@@ -1,4 +1,4 @@
-"""Three checks before the first step, on the real model: what is wrong now would be wrong for days.
+"""Three checks of the real model before the first step.
 
 1. Engine and trainer give the same log-probabilities to the same tokens.
 2. A saved checkpoint, loaded again, gives the same logits.
@@ -71,7 +71,9 @@ def self_test(
 def sample_sequences(
     fleet: Fleet, problems: Sequence[PromptedProblem], group_spec: GroupSpec
 ) -> list[TrainSequence]:
-    """A few short responses, from the whole distribution: what the engine reports is then the policy's own."""
+    """A few short responses from the whole distribution, so that the engine reports the policy's own
+    probabilities.
+    """
     limit = min(MAX_NEW_TOKENS, group_spec.sampling.max_new_tokens)
     whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit, "thinking_budget": None}
     spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=whole), num_samples=2)
@@ -113,7 +115,7 @@ def check_save(
     folder: Path,
     world: World = ONE_PROCESS,
 ) -> float:
-    """Of a model that ranks have together all call it: each saves and loads what it has."""
+    """Every rank calls it; each saves and loads its own shards."""
     batch = whole_batch(model, sequences)
     with explained(folder), temporary_folder(folder) if world.rank == 0 else nullcontext("") as mine:
         saved = world.broadcast(mine)
@@ -142,7 +144,7 @@ def check_save(
 
 
 def unequal_weights(model: Decoder, loaded: Decoder) -> list[str]:
-    """Names; of a rank's own part."""
+    """Names of the weights that differ in this rank's shards."""
     theirs = dict(loaded.named_parameters())
     return [
         name
@@ -152,7 +154,7 @@ def unequal_weights(model: Decoder, loaded: Decoder) -> list[str]:
 
 
 def temporary_folder(folder: Path) -> tempfile.TemporaryDirectory[str]:
-    """A hidden folder on the disk that checkpoints go to; a kill leaves it to the next start to remove."""
+    """A hidden folder on the checkpoints' disk; after a kill the next start removes it."""
     return tempfile.TemporaryDirectory(prefix=f"{ASIDE}selftest-", dir=folder)
 
 
@@ -174,7 +176,7 @@ def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float
 
 
 def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
-    """Of the summed loss by the first block, in float32: what goes wrong in a later one comes through there."""
+    """The gradient of the summed loss in the first block, in float32: errors of later blocks reach it."""
     with learning(model.blocks[0]) as parameters:
         total = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in parameters]
         for batch in batches:
@@ -186,7 +188,7 @@ def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
 
 @contextmanager
 def learning(block: nn.Module) -> Iterator[list[nn.Parameter]]:
-    """The weights of a block that learn; where all are frozen, as with mtp.train = "mtp", they do so meanwhile."""
+    """The trainable weights of a block; if all are frozen (mtp.train = "mtp"), they are trainable inside."""
     learns = [weight for weight in block.parameters() if weight.requires_grad]
     # corrections of routers have no gradient
     frozen = [] if learns else [w for w in block.parameters() if w not in corrections_of(block)]

@@ -1,4 +1,4 @@
-"""What a stage that samples works with besides its session: problems, rewards, and engines over its own weights."""
+"""The setup of a stage that samples: problems, rewards, and engines over the session's weights."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CheckProblem = Callable[[Problem, Tokenizer], None]
 
 
 def accept(problem: Problem, tokenizer: Tokenizer) -> None:
-    """Where any problem will do."""
+    """A `check_problem` that accepts every problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What the loop works with besides the session: problems, engines over the session's own weights, …"""
+    """What sampling needs besides the session."""
 
     problems: list[PromptedProblem]
     num_dropped: int  # too long
@@ -69,7 +69,7 @@ def prepare(
     usable: Callable[[Group], bool],
     check_problem: CheckProblem,
 ) -> Setup:
-    """`reader` has read the data already, perhaps; `open_models` opens those besides the policy."""
+    """`reader` may have read the data already; `open_models` opens those besides the policy."""
     recipe = session.recipe
     own_reader = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
     reader = reader if reader is not None and reader.encodes_alike(own_reader) else own_reader

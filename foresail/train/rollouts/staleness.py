@@ -1,4 +1,4 @@
-"""When a step's samples are drawn: between the updates, or one step early, while the update before runs.
+"""Synchronous and stale rollouts: samples drawn between updates, or one step early, beside the update before.
 
     rolled = rollouts.take(progress, watch)    # the samples of the step after `progress`
     with rollouts.beside_update(after):        # `after`: the run's progress once this step is done
@@ -30,7 +30,7 @@ from foresail.train.rollouts.result import RolloutResult, write_rollout_result
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.update.loop import ROLLOUT_SHARE
 
-SHUTDOWN_SECONDS = 60.0  # seconds for a rollout to end when it is given up
+SHUTDOWN_SECONDS = 60.0  # seconds for a cancelled rollout to end
 
 
 class SampleGroups(Protocol):
@@ -79,11 +79,11 @@ class SynchronousRollouts:
         return {}
 
     def save(self, checkpoint: Path) -> None:
-        """Nothing waits."""
+        """Nothing was drawn early."""
 
 
 class RolloutCancelled(Exception):
-    """This rollout was given up."""
+    """This rollout was cancelled."""
 
 
 class StaleRollouts:
@@ -150,7 +150,7 @@ class StaleRollouts:
 
 
 def begin_hidden(phases: list[Phase], total: int) -> Phase:
-    """A phase that is not shown before somebody waits for it; its step's time is not yet to be guessed."""
+    """A phase that is not shown until the trainer waits for it."""
     phases.append(Phase("next rollout", total, span=(1.0, 1.0)))
     return phases[-1]
 

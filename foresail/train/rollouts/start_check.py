@@ -71,7 +71,7 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
             )
         except NoSignal as stopped:
             collected = stopped.collected
-    setup.take_figures()  # they are no training step's
+    setup.take_figures()  # reset: they belong to no training step
     setup.fleet.event_log.take()
     verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     if all(verdict.status in FAILURES for verdict in verdicts):
@@ -83,7 +83,7 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
 
 
 def check_policy(trainer: Trainer[Sampled], sequences: list[TrainSequence], temperature: float) -> float:
-    """Engines against the model that is trained, which several ranks may have together."""
+    """Compare engines with the trained model, which may be sharded over ranks."""
     return check_logprobs(trainer.policy.model, sequences, temperature)
 
 

@@ -1,7 +1,6 @@
-"""The loss on corpora that are kept from training.
+"""The loss on held-out corpora.
 
-Documents come in a fixed random order, as many as the recipe says, and are packed as in the first stage: the same
-rows at every measurement, whatever stage the run is in.
+Documents come in a fixed random order and are packed as in the first stage, so every measurement has the same rows.
 """
 
 from __future__ import annotations

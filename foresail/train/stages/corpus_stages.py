@@ -1,4 +1,4 @@
-"""Where a run of pretraining stands in its corpora: the rows of an update, and where each corpus goes on."""
+"""The position of a pretraining run in its corpora: the rows of an update, and each corpus's next place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
-from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.length_view import CorpusSource
 from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.recipe.stages.pretrain_stage import Where, locate, rows_per_update
@@ -16,7 +16,7 @@ from foresail.train.checkpoints.checkpoint import Progress
 Supplies = list[CorpusSupply]
 
 
-def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:
+def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[CorpusSource]], number: int) -> Supplies:
     length, seed = recipe.stages[number].length, recipe.run.seed
     return [
         CorpusSupply(
@@ -29,7 +29,7 @@ def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number
 
 
 class DrawnRows(NamedTuple):
-    """The rows of an update, none where the run ends, and where each corpus goes on after them.
+    """The rows of an update, none where the run ends, and each corpus's place after them.
 
     `left`: tokens in windows that were packed for the stage before, whose rows no longer fit.
     """
@@ -55,7 +55,7 @@ def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress
 def enter_stage(
     stages: Sequence[Supplies], where: Where, places: Mapping[str, CorpusPlace]
 ) -> tuple[dict[str, CorpusPlace], int]:
-    """Where each corpus goes on, and the tokens in windows that no longer fit. Only a stage's first update changes
+    """Each corpus's place, and the tokens in windows that no longer fit. Only a stage's first update changes
     either.
     """
     after, left = dict(places), 0

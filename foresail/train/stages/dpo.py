@@ -24,7 +24,7 @@ PER_PAIR = ("rewards/", "logps/", "dpo/")  # metrics that are means over pairs; 
 
 
 def run_dpo(recipe: Dpo, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
-    """`reader`: has some of the data already."""
+    """`reader` may have read the data already."""
     objective = Objective(
         read=lambda reader: reader.pairs, limit=pair_limit, texts=texts_of, update=update, measure=measure
     )

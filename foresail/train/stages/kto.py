@@ -1,7 +1,7 @@
-"""KTO: answers that were judged good become more likely than the reference has them, bad ones less.
+"""KTO: good answers become more likely than under the reference, bad ones less.
 
-"More" is measured from an estimate of the KL divergence: the mean log-ratio of answers put behind other prompts
-of the same update. Answer 1 is put behind prompt 2, …, the last one behind prompt 1.
+The baseline is an estimate of the KL divergence: the mean log-ratio of answers put behind other prompts of the same
+update. Answer 1 is put behind prompt 2, …, the last one behind prompt 1.
 
     foresail kto recipes/kto-example.toml
 """
@@ -29,7 +29,7 @@ PER_ANSWER = ("rewards/", "logps/", "kto/")  # metrics that are sums over answer
 
 
 def run_kto(recipe: Kto, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
-    """`reader`: has some of the data already."""
+    """`reader` may have read the data already."""
     objective = Objective(
         read=lambda reader: reader.answers,
         limit=answer_limit,
@@ -55,7 +55,7 @@ def texts_of(answer: TrainAnswer) -> Iterator[str]:
 
 
 def with_mismatched(recipe: Kto, answers: Sequence[TrainAnswer]) -> Sequence[TrainAnswer]:
-    """Where the loss estimates the KL divergence."""
+    """Add mismatched answers if the loss estimates the KL divergence."""
     return mismatch_answers(answers, recipe.max_length) if recipe.loss.estimates_kl else answers
 
 
@@ -78,7 +78,7 @@ def mismatch(own: TrainSequence, other: TrainSequence, limit: int) -> TrainSeque
 
 
 def estimate_kl(score: Score, answers: Sequence[TrainAnswer]) -> float:
-    """Over all answers of the update, wherever they are computed; 0 where none was put behind another prompt."""
+    """The mean over all ranks' answers; 0 where none was put behind another prompt."""
     mismatched = [answer.mismatched for answer in answers if answer.mismatched is not None]
     if not mismatched:
         return 0.0
@@ -97,7 +97,9 @@ def update(trainer: Trainer[Kto], answers: Sequence[TrainAnswer], rate: float) -
 
 
 def over_answers(metrics: Mapping[str, float], answers: Sequence[TrainAnswer], kl: float) -> dict[str, float]:
-    """Sums over answers, which a step divides by all tokens with a loss, as means over those that they are of."""
+    """A step's metrics are sums over answers divided by all tokens with a loss; here they become means over
+    answers.
+    """
     num_tokens = sum(sum(answer.answer.loss_mask) for answer in answers)
     sums = {name: value * num_tokens for name, value in metrics.items() if name.startswith(PER_ANSWER)}
     others = {name: value for name, value in metrics.items() if name not in sums}
@@ -105,7 +107,7 @@ def over_answers(metrics: Mapping[str, float], answers: Sequence[TrainAnswer], k
 
 
 def means(sums: Mapping[str, float], answers: Sequence[TrainAnswer], kl: float) -> dict[str, float]:
-    """Of good and of bad answers; nothing of a kind of which the update has none."""
+    """Means over good and over bad answers, each only if the update has some."""
     good = sum(answer.desirable for answer in answers)
     counts = {"kto/loss": len(answers)}
     counts |= {f"{name}/chosen": good for name in ("rewards", "logps")}

@@ -1,4 +1,4 @@
-"""Online DPO: of many samples of a prompt a better and a worse one make a pair, and the policy learns from it.
+"""Online DPO: a better and a worse sample of a prompt make a preference pair for the policy to learn from.
 
     prompts -> n samples each -> rewards -> pairs by rank, or right against wrong -> updates -> the same weights
     serve the next step

@@ -1,9 +1,8 @@
-"""A stage that learns preferences from files: what its steps draw, the reference, measurements.
+"""A run that learns preferences from files: DPO's pairs and KTO's answers.
 
     run_preferences(recipe, Objective(read=…, update=…, …), resume=False)
 
-Pairs and answers judged alone differ in their `Objective`: how they are read, the update, and what is measured.
-All else is the same.
+The two differ in their `Objective`: how data are read, the update, and what is measured.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Objective(Generic[Entry]):
 
     read: Callable[[Reader], Callable[[HeldOutPreferences], EncodedPreferences[Entry]]]
     limit: Callable[[int], LengthLimit]
-    texts: Callable[[Entry], Iterable[str]]  # what data are known by
+    texts: Callable[[Entry], Iterable[str]]  # for the data's fingerprint
     update: Callable[[Any, Sequence[Entry], float], dict[str, float]]
     measure: Callable[[Any, Sequence[Entry]], dict[str, float]]  # by metric, where {} is the set's name
     check: Callable[[Sequence[Entry]], None] = lambda entries: None  # raises where they can teach nothing
@@ -65,16 +64,16 @@ class Objective(Generic[Entry]):
 def run_preferences(
     recipe: PreferenceStage, objective: Objective[Entry], *, resume: bool, reader: Reader | None
 ) -> Outcome:
-    """`reader`: has some of the data already."""
+    """`reader` may have read the data already."""
 
-    def open_data(session: Session[PreferenceStage]) -> Preferences[Entry]:
-        return Preferences(session, objective, reader or Reader(session.tokenizer))
+    def open_data(session: Session[PreferenceStage]) -> PreferenceData[Entry]:
+        return PreferenceData(session, objective, reader or Reader(session.tokenizer))
 
     return run_supervised(recipe, open_data, objective.update, resume=resume)
 
 
-class Preferences(Generic[Entry]):
-    """What a run draws from and is measured on, with the reference's log-probabilities, where they are cached."""
+class PreferenceData(Generic[Entry]):
+    """A run's training and held-out data, with the reference's cached log-probabilities."""
 
     def __init__(
         self, session: Session[PreferenceStage], objective: Objective[Entry], reader: Reader
@@ -92,7 +91,7 @@ class Preferences(Generic[Entry]):
             session.log_start(self.measure_held_out())
 
     def prepare_reference(self, held_out: Sequence[Entry]) -> CachedLogprobs:
-        """Its log-probabilities of all entries to come, where the recipe caches them; else it stays in memory."""
+        """Cache its log-probabilities of all entries to come; without a cache it stays in memory."""
         session, recipe = self.session, self.session.recipe
         if not recipe.loss.needs_reference:
             return CachedLogprobs.of_nothing()
@@ -151,7 +150,7 @@ class Preferences(Generic[Entry]):
 def read_preferences(
     session: Session[PreferenceStage], objective: Objective[Entry], reader: Reader
 ) -> tuple[PreferenceMixture[Entry], dict[str, Sequence[Entry]]]:
-    """What is learned from, the same as when the run began, and what is measured on, by name."""
+    """Training data, compared with the run's fingerprint, and held-out data by name."""
     recipe, read_source = session.recipe, objective.read(reader)
     limit = objective.limit(recipe.max_length)
     mixture = mix_preferences(recipe.data, read_source, limit)
@@ -168,7 +167,7 @@ def read_preferences(
 
 
 def cache_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> CachedLogprobs:
-    """Those in the run's folder, and the missing ones, which all ranks compute now."""
+    """The run folder's cache; all ranks compute what is missing."""
     cached, before = CachedLogprobs.open(session.run.path, session.recipe), session.progress.reference
     check_same(str(session.run.path / FILE), before, cached.checksum or before)
     missing = cached.missing(entries)

@@ -1,4 +1,4 @@
-"""What a stage learns preferences from: the numbers of the next step, and notes on what was left out."""
+"""The supply of preferences: the numbers of the next step's entries, and notes on what was left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def report_left_out(session: Session[Any], mixture: PreferenceMixture[Any]) -> N
 def draw_entries(
     supply: Supply, recipe: PreferenceStage | RewardModel, progress: Progress
 ) -> tuple[list[int], Progress]:
-    """Numbers of the next step's preferences, too few at the data's end, and where the run stands after it."""
+    """Numbers of the next step's preferences, too few at the data's end, and the progress after it."""
     strata = supply.strata(None, position=progress.position, places=progress.places)
     drawn, places = draw(strata, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
     return drawn, replace(
@@ -39,7 +39,7 @@ def draw_entries(
 
 
 def next_entries(session: Session[Any], supply: Supply) -> tuple[list[int], Progress] | None:
-    """What `draw_entries` gives; None, and the run ends, where it is too little for a step."""
+    """As `draw_entries`; None ends the run where too few are left for a step."""
     drawn, progress = draw_entries(supply, session.recipe, session.progress)
     if len(drawn) == session.recipe.batch_size:
         return drawn, progress

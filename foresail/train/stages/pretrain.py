@@ -2,8 +2,8 @@
 
 foresail pretrain recipes/pretrain-small.toml
 
-Rank 0 says which stretches of which documents an update has (`data/corpus`); every rank reads its own share of them
-from the shards.
+Rank 0 plans the rows of an update, stretches of documents (`data/corpus`); every rank reads its share of them from
+the shards.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class StagedCorpora:
 
 
 def open_corpora(trainer: Trainer[Pretrain]) -> None:
-    """Mapped by each rank for itself; all of them must have been made with the model's tokenizer."""
+    """Each rank memory-maps the corpora, which must have been made with the model's tokenizer."""
     own = fingerprint(trainer.tokenizer.files.definition)
     trainer.corpora = {
         corpus.source: Corpus(corpus.source, tokenizer=own) for _, corpus in trainer.recipe.corpora()
@@ -181,7 +181,7 @@ def report_stage(session: Session[Pretrain], drawn: DrawnRows) -> None:
 
 
 def scaling_that_stays(stage: PretrainStage, shape: ModelShape) -> str:
-    """What a longer stage, or one with another base, leaves as it is of positions that are not plain."""
+    """A note on the model's rotary scaling, which a longer stage or another base does not change."""
     if (scaling := shape.rope_scaling) is None:
         return ""
     if stage.rope_theta is None and stage.length <= shape.max_context:
@@ -194,7 +194,7 @@ def scaling_that_stays(stage: PretrainStage, shape: ModelShape) -> str:
 
 
 def row_metrics(rows: Sequence[PackedRow], length: int, where: Where) -> dict[str, float]:
-    """Of an update. `cut`: stretches that are not the beginning of their document."""
+    """Metrics of an update. `cut`: stretches that do not begin a document."""
     tokens = sum(row.num_tokens for row in rows)
     figures = {
         "train/stage": where.stage + 1,

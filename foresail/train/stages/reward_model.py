@@ -36,7 +36,7 @@ from foresail.train.update.step import BatchLoss
 
 
 def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
-    """`reader`: has some of the data already."""
+    """`reader` may have read the data already."""
 
     def open_data(session: Session[RewardModel]) -> ScoredPairs:
         return ScoredPairs(session, reader or Reader(session.tokenizer))
@@ -45,7 +45,7 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
 
 
 class ScoredPairs:
-    """The pairs that a run draws from, and those it is measured on."""
+    """Training pairs and held-out pairs."""
 
     def __init__(self, session: Session[RewardModel], reader: Reader) -> None:
         self.session, recipe = session, session.recipe
@@ -132,7 +132,7 @@ def measure(session: Session[RewardModel], held_out: Mapping[str, Sequence[Train
 
 @torch.no_grad()
 def score_leads(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair]) -> list[float]:
-    """By how much every chosen answer leads, all ranks' together, in no order that means anything."""
+    """Score differences of chosen and rejected answers, of all ranks, in no particular order."""
     leads: list[float] = []
     for batch in own_batches(trainer, pairs):
         scores_P2 = score_ends(trainer.policy.model, batch).value.view(-1, 2)

@@ -59,6 +59,6 @@ def run_rl(
 
 
 def open_other_models(trainer: Trainer[Rl]) -> None:
-    """Besides the policy, on every rank: what a loss pulls towards, a critic, and a teacher."""
+    """Open the KL reference, critic and teacher on this rank, as the recipe asks."""
     trainer.reference, trainer.critic = open_kl_reference(trainer), open_critic(trainer)
     trainer.teacher = open_teacher(trainer, trainer.recipe.teacher)

@@ -1,4 +1,4 @@
-"""Preference pairs of a step's own samples, and what became of groups that give none.
+"""Preference pairs from a step's own samples, and metrics of the groups that give none.
 
 pairs = [pair for group in groups for pair in pairs_of(group, settings)]
 """
@@ -30,7 +30,7 @@ def places_of(group: Group, settings: Pairing) -> list[tuple[int, int]]:
 
 
 def answers_of(group: Group, missing_eos_penalty: float) -> list[ScoredAnswer]:
-    """Rewards, less for what was cut at the limit; right or wrong where a grader has said it."""
+    """Rewards, less the penalty for truncated answers; right or wrong where a grader decided it."""
     return [
         ScoredAnswer(
             reward=(reward or 0.0) - (missing_eos_penalty if sample.finish == "length" else 0.0),

@@ -33,7 +33,7 @@ from foresail.train.update.step import LossOfBatch, token_loss
 
 
 def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
-    """`reader`: has some of the data already."""
+    """`reader` may have read the data already."""
 
     def open_data(session: Session[Sft]) -> ChatSupply:
         return ChatSupply(session, open_stages(session, reader or Reader(session.tokenizer)))
@@ -67,7 +67,7 @@ class ChatSupply:
         self.begin_stage()
 
     def begin_stage(self) -> None:
-        """At its first step, or where a resumed run is inside it."""
+        """Open a stage's data at its first step, or when a resumed run is inside it."""
         session, stages, number = self.session, self.stages, self.session.progress.stage
         if (candidates := stages.candidates(number)) is not None:
             session.display.begin("finding the best conversations")
@@ -102,13 +102,13 @@ class ChatSupply:
         )
 
     def next_numbers(self, progress: Progress) -> tuple[list[int], dict[str, int]]:
-        """Of the conversations after this progress, fewer than a batch at the end; and the places behind them."""
+        """Numbers of the next conversations, fewer than a batch at the end; and the sources' places after them."""
         phase = self.session.recipe.phases[progress.stage]
         strata = self.supply.strata(None, position=progress.position, places=progress.places)
         return draw(strata, phase.batch_size, seed=self.seed, position=progress.position)
 
     def leave_stage(self, *, early: bool) -> None:
-        """For the next one, or the end of the run. A stage ends early where the epochs of its sources do."""
+        """Go to the next stage, or end the run. A stage ends early when its sources' epochs do."""
         session, recipe, progress = self.session, self.session.recipe, self.session.progress
         is_last = progress.stage + 1 == len(recipe.phases)
         if early:
@@ -136,7 +136,7 @@ class ChatSupply:
         return figures
 
     def is_due(self, progress: Progress) -> bool:
-        """Every so often, and at the end of each stage, which may be that of its epochs."""
+        """Whether to measure: every `evaluation.every` steps, and at the end of each stage or of its epochs."""
         recipe, phase = self.session.recipe, self.session.recipe.phases[progress.stage]
         if recipe.eval_every and progress.step % recipe.eval_every == 0:
             return True
@@ -177,7 +177,7 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
 def held_out_losses(
     trainer: Trainer[Sft], held_out: Mapping[str, Sequence[TrainSequence]]
 ) -> dict[str, float]:
-    """{"val/loss/maths": 0.71}: of conversations that are kept from training, by source."""
+    """{"val/loss/maths": 0.71}: by source."""
     losses = {}
     for name, sequences in held_out.items():
         batches = pack_share(

@@ -1,7 +1,7 @@
-"""The stages of supervised fine-tuning: what each draws from, and which conversations of an earlier one are best.
+"""The stages of supervised fine-tuning: each one's data, and the best conversations of an earlier stage.
 
-What is best by a column of the rows is known at the start. By the loss it is found when the stage begins, under the
-model as it is then; a checkpoint keeps what was found, for that model is gone when the run goes on from there.
+A choice by a column of the rows is made at the start. A choice by the loss is made when the stage begins, with the
+model of that step; checkpoints keep it, since a resumed run no longer has that model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCORED_AT_ONCE = 4096  # conversations
 
 @dataclass(frozen=True, kw_only=True)
 class StageData:
-    """What a stage draws from, and its sources, an earlier stage's among them."""
+    """A stage's conversations and sources, including those of an earlier stage."""
 
     chats: ChatMixture
     sources: tuple[Conversations, ...]
@@ -41,7 +41,7 @@ class StageData:
 
 
 class SftStages:
-    """`own[n]` is the data of stage n without what it takes of an earlier one; `chosen` is that, by its numbers."""
+    """`own[n]`: stage n's data without the conversations of an earlier stage, whose numbers are in `chosen`."""
 
     def __init__(self, recipe: Sft, reader: Reader) -> None:
         self.recipe = recipe
@@ -59,7 +59,7 @@ class SftStages:
         self.held_out = self._held_out(reader)
 
     def _held_out(self, reader: Reader) -> dict[str, list[TrainSequence]]:
-        """By name: what sources keep away, as the first stage with the source has it, and files of their own."""
+        """By name: what the sources hold out (in the first stage that has them), and held-out files."""
         held_out: dict[str, list[TrainSequence]] = {}
         for chats in reversed(self.own):
             held_out |= chats.held_out
@@ -68,7 +68,7 @@ class SftStages:
         return held_out
 
     def texts(self) -> Iterator[str]:
-        """All that decides the run's order and losses, a line a conversation."""
+        """For the data's fingerprint: all that decides the run's order and losses, a line a conversation."""
         for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
             yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
@@ -78,12 +78,12 @@ class SftStages:
         self.chosen[number] = choose_best(self.own[again[1]], losses, again[0])
 
     def candidates(self, number: int) -> list[TrainSequence] | None:
-        """Of an earlier stage, to choose from by their losses before this stage begins; None: no choice is left."""
+        """An earlier stage's conversations to choose from by their losses; None if there is no choice to make."""
         again = self.recipe.resampled(number)
         return None if again is None or number in self.chosen else self.own[again[1]].entries
 
     def data(self, number: int) -> StageData:
-        """Of a stage that begins, or goes on."""
+        """The data of a stage, once its choice is made."""
         phase, own, again = self.recipe.phases[number], self.own[number], self.recipe.resampled(number)
         if again is None:
             return StageData(chats=own, sources=phase.data)
@@ -94,11 +94,11 @@ class SftStages:
         return StageData(chats=chats, sources=(*phase.data, *more))
 
     def seed(self, number: int) -> int:
-        """Of the order of a stage; the first has the run's own."""
+        """The seed of a stage's order; the first stage has the run's."""
         seed = self.recipe.run.seed
         return int(uniforms("stage", seed, number)[0] * 2**53) if number else seed
 
-    # What the model found best, in a checkpoint.
+    # The conversations chosen by their loss, in a checkpoint.
 
     def save(self, checkpoint: Path) -> None:
         by_loss = {number: chosen for number, chosen in self.chosen.items() if self._by_loss(number)}

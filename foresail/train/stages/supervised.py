@@ -36,19 +36,19 @@ class StepData:
     progress: Progress
 
 
-class Supply(Protocol):
-    """What differs between the stages, besides the update."""
+class TrainingData(Protocol):
+    """A stage's data: drawn for each step, and measured."""
 
     def draw(self, step: int) -> StepData | None:
-        """None where too little is left for the step: the run has ended, or goes on with other data."""
+        """None where too little is left for the step: the run ends, or goes on with the next stage's data."""
 
     def measure(self, data: StepData, metrics: Mapping[str, float], watch: Stopwatch) -> Metrics:
-        """What is logged besides; `metrics` are those of the update."""
+        """Metrics besides the update's, which are `metrics`."""
 
 
 def run_supervised(
     recipe: Recipe,
-    open_data: Callable[[Session[Recipe]], Supply],
+    open_data: Callable[[Session[Recipe]], TrainingData],
     update: Callable[..., Metrics],
     *,
     resume: bool,
@@ -79,7 +79,7 @@ def run_supervised(
 def learn(
     trainer: Trainer[Any], batches: Sequence[PackedBatch], loss: LossOfBatch, *, rate: float, done: float
 ) -> Metrics:
-    """One update of the policy, by this rank's micro-batches; before it `done`, 0 to 1, of the run lay behind."""
+    """One update of the policy with this rank's micro-batches. `done`, 0 to 1: the run's progress before it."""
     balance_experts(trainer.policy.model, trainer.recipe.router, done)
     metrics = train_step(trainer.policy, batches, loss, learning_rate=rate)
     named = {"train/loss": metrics.pop("loss"), **prefixed("actor", metrics)}

@@ -1,4 +1,4 @@
-"""From judged groups to the packed micro-batches of an update.
+"""The packed micro-batches of an update, from judged groups.
 
 Legend: G groups, N samples of each.
 """
@@ -28,7 +28,7 @@ WORTH_SHARING = {"cpu": 0.1, "cuda": 0.25}
 def compute_advantages(
     groups: Sequence[Group], kind: str, settings: Mapping[str, Reward] | None = None
 ) -> Tensor:
-    """Of each sample. `settings` are what each source pays, for a kind that compares rewards one by one."""
+    """One for each sample. `settings`: each source's rewards, for a kind that compares rewards one by one."""
     if kind == "gdpo":
         assert settings is not None, "of several rewards the weights are wanted"
         return gdpo(*line_up([reward_parts(group, settings[group.problem.dataset]) for group in groups]))
@@ -69,14 +69,14 @@ def pack_groups(
     with_observed: bool = False,
     world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
-    """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
+    """One update's samples as packed micro-batches, weighed over the whole update, with an advantage for each
+    token.
 
-    Every rank of the world has all samples, and packs its share of them. Without advantages, which a critic will
-    find, a sample bears its reward at its last token; `by_turn`, what the world gave for a turn at that turn's
-    last, and each token its turn. `version`, that of the weights now, marks the tokens that older weights drew,
-    where samples are carried over. `old_logprobs` are the engine's, unless the trainer has its own already. An
-    episode of several branches gives a sequence of each. `with_observed`: the environment's tokens between turns
-    are to be predicted.
+    Every rank has all samples, and packs its share of them. Without advantages (a critic computes them later), a
+    sample's reward is at its last token; with `by_turn` a turn's own reward is at that turn's last token, and each
+    token has its turn's number. `version`, the current one, marks tokens that older weights drew. `old_logprobs`
+    are the engine's unless the trainer's are passed. Each branch of an episode gives a sequence. `with_observed`:
+    the environment's tokens between turns are predicted too.
     """
     sequences = [
         TrainSequence(
@@ -130,7 +130,7 @@ def pack_sequences(
 
 
 def plain_sequences(groups: Sequence[Group]) -> list[TrainSequence]:
-    """The samples as they were drawn, whatever their rewards."""
+    """The samples without rewards or advantages."""
     return [
         TrainSequence(
             name=f"{group.problem.id} sample {number}",
@@ -147,8 +147,8 @@ def plain_sequences(groups: Sequence[Group]) -> list[TrainSequence]:
 
 
 def said_by_environment(sample: Sample) -> list[int]:
-    """1 for what stands between the model's turns, with the template's words around it; not for the prompt, nor for
-    what was put into an answer. Turns 0 0 0 1 1, mask 0 1 1 0 1 -> [0, 0, 0, 1, 0].
+    """1 for tokens between the model's turns, the template's included; not for the prompt, nor for text that was
+    inserted into an answer. Turns 0 0 0 1 1, mask 0 1 1 0 1 -> [0, 0, 0, 1, 0].
     """
     observed = [int(turn > 0 and not mask) for turn, mask in zip(sample.turns, sample.loss_mask, strict=True)]
     for place in sample.forced:
@@ -157,7 +157,7 @@ def said_by_environment(sample: Sample) -> list[int]:
 
 
 def branch_credit(branch: Sample, advantages: Sequence[float]) -> list[float]:
-    """A branch has its episode's advantage, which all tokens of the episode have alike."""
+    """A branch's tokens get the advantage of its episode."""
     assert min(advantages) == max(advantages), "turns are weighed in episodes of one record only"
     return uniform_credit(branch, advantages[0])
 

@@ -1,4 +1,4 @@
-"""What an update costs, and how well the device was used: FLOPs, their share of what it can do, full micro-batches.
+"""The cost of an update and the device's use: FLOPs, their share of the peak, useful places in micro-batches.
 
 Legend: S segments.
 """
@@ -22,9 +22,9 @@ PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L
 def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) -> float:
     """Of a forward and a backward pass: 6 for every weight of a product and token, and causal attention.
 
-    Of routed experts a token's own count. Looking up an embedding computes nothing, the head sees tokens with a
-    loss only, and what is computed anew to save memory is no gain. Frozen weights have no gradient, which saves a
-    third; pairs beside them are left out.
+    Of routed experts only a token's own count. An embedding's lookup costs nothing, the head sees only tokens with
+    a loss, and recomputation is not counted. Frozen weights have no gradient, which saves a third; LoRA's pairs
+    are left out.
     """
     head = (shape.head_rows or shape.vocab_size) * shape.hidden_size
     body = shape.active_parameters - (shape.vocab_size + shape.head_rows) * shape.hidden_size
@@ -34,9 +34,7 @@ def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) 
 
 
 def count_pairs(batch: PackedBatch) -> float:
-    """Pairs of a token and one that it attends to: half of a segment's square, and all of a shared prompt before
-    it.
-    """
+    """Pairs of a token and one it attends to: half of a segment's square, plus all of its shared prompt."""
     lengths_S = batch.starts_S1.diff().double()
     pairs = lengths_S.square().sum() / 2
     if batch.parents_S is not None:
@@ -46,7 +44,7 @@ def count_pairs(batch: PackedBatch) -> float:
 
 
 def useful_share(batches: Sequence[PackedBatch]) -> float:
-    """Of the places that are computed: 1 on CUDA; on a CPU attention pads a micro-batch to its longest segment.
+    """The share of computed places that hold tokens: 1 on CUDA; on a CPU attention pads to the longest segment.
 
     Lengths [4, 2] there: 6 of 8 places. Answers after shared prompts are padded among themselves; where lengths
     differ much, nothing is.
@@ -76,7 +74,7 @@ def update_metrics(
     frozen: bool,
     world: World = ONE_PROCESS,
 ) -> dict[str, float]:
-    """Of all of a step's updates on all ranks; frozen weights have low-rank pairs that learn beside them."""
+    """Over all of a step's updates on all ranks; weights are `frozen` where only LoRA's pairs learn."""
     batches = [batch for update in updates for batch in update]
     tokens = world.data.sum(sum(batch.ids_T.numel() for batch in batches))
     flops = world.data.sum(sum(count_flops(shape, batch, frozen=frozen) for batch in batches))
@@ -96,14 +94,14 @@ def pace_metrics(device: torch.device, tflop: float, seconds: float) -> dict[str
 
 
 class PeakMemory:
-    """The most that was held on a GPU so far, by PyTorch and beside it: the cache has memory of its own."""
+    """The most GPU memory held so far, by PyTorch and beside it (the cache allocates its own)."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.most = device, 0
         self.note()
 
     def note(self, *, beside: int = 0) -> None:
-        """Since the last time, `beside` bytes were held as well."""
+        """Update the peak; since the last call `beside` bytes were held outside PyTorch."""
         if self.device.type == "cuda":
             self.most = max(self.most, torch.cuda.max_memory_allocated(self.device) + beside)
             torch.cuda.reset_peak_memory_stats(self.device)

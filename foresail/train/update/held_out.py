@@ -1,4 +1,4 @@
-"""The loss on data that are kept from training; ranks compute a share each, and all get the result.
+"""The loss on held-out data; ranks compute a share each, and all get the result.
 
 held_out_loss(trainer, batches)                # the mean over all tokens with a loss
 sum_loss(trainer, batches, preference_loss)    # {"loss": …, "rewards/margins": …}, sums over the set

@@ -1,8 +1,8 @@
-"""The optimiser updates of a step, in stages that sample: what they cost, and one after the other.
+"""The optimiser updates of a step, in stages that sample: their cost and their learning rates.
 
 metrics = work_metrics(trainer, updates)
 for batches, rate in with_learning_rates(trainer, updates):
-    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
+    results = train_step(trainer.policy, batches, loss, learning_rate=rate)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Update = TypeVar("Update")  # its micro-batches, and what else belongs to it
 
 
 def work_metrics(trainer: Trainer[Sampled], updates: Sequence[Sequence[PackedBatch]]) -> dict[str, float]:
-    """MTP layers are counted where they learn."""
+    """FLOPs, balance and useful places of the updates; MTP layers are counted if they learn."""
     recipe, shape = trainer.recipe, trainer.policy.model.shape
     return update_metrics(
         updates,

@@ -1,4 +1,4 @@
-"""The log-probability of every token of given sequences, by packed passes without gradients."""
+"""The log-probability of every token of sequences, by packed passes without gradients."""
 
 from __future__ import annotations
 

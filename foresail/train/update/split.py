@@ -5,9 +5,8 @@
 Ranks here are those of `World.data`: where several form a context group, they get the same micro-batches, and each
 computes its slice of every one.
 
-Every rank knows all sequences of the update, and computes its own. Weights are gathered and gradients summed by all
-ranks at once, so each makes as many passes as the others: whoever has fewer micro-batches adds idle ones, without
-any loss.
+Every rank knows all sequences of the update, and computes its own. All ranks gather weights and sum gradients
+together, so they need equally many passes: a rank with fewer micro-batches adds idle ones without a loss.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""An update's preferences split over the ranks, as `split.py` splits sequences: no pair is torn apart.
+"""An update's preferences split over the ranks, as `split.py` splits sequences; both answers of a pair stay
+together.
 
 batches = [*pack_answer_share(pairs, world, max_tokens=8192, device=device)]
 """

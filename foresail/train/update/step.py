@@ -31,8 +31,8 @@ Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, Terms]]  # of the log-proba
 
 
 class BatchLoss(NamedTuple):
-    """A micro-batch's share of the update's loss, and other terms to log: sums over its tokens; of those whose
-    name ends in _max the greatest. Losses, statistics and counts are those that the model's layers handed back.
+    """A micro-batch's share of the update's loss, and other terms to log: sums over its tokens, or the maximum
+    where the name ends in _max. Losses, statistics and counts come from the model's layers.
     """
 
     loss: Tensor
@@ -129,8 +129,8 @@ def count_places(batch: PackedBatch) -> int:
 
 
 def add_side_losses(part: BatchLoss, share: float, num_tokens: int) -> tuple[Tensor, Terms]:
-    """The loss with those of the layers, and all terms. What a layer hands back is a mean over its pass, which has
-    `share` of the update's tokens; among the terms it becomes a sum as they are.
+    """The loss plus the layers' losses, and all terms. A layer's loss is a mean over its pass, which has `share`
+    of the update's tokens; as a term it becomes a sum over tokens.
     """
     loss = part.loss
     for value in part.losses.values():
@@ -146,7 +146,7 @@ def add_side_losses(part: BatchLoss, share: float, num_tokens: int) -> tuple[Ten
 
 
 def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
-    """Terms of two micro-batches: sums add up, of extremes the greater stays."""
+    """Terms of two micro-batches: the sum, or the maximum where the name ends in _max."""
     return torch.maximum(before, term) if is_extreme(name) else before + term
 
 
@@ -171,7 +171,7 @@ def total_up(
 
 
 def cleared(counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those of an idle micro-batch: zeros, so that every rank has as many numbers."""
+    """An idle micro-batch's counts: zeros, so that every rank has equally many numbers."""
     return {name: torch.zeros_like(count) for name, count in counts.items()}
 
 
@@ -181,10 +181,9 @@ def prefixed(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch) -> str:
-    """A message about the first micro-batch whose own loss or gradient is not finite. The sum does not show it,
-    so each is computed again.
+    """A message about the first micro-batch whose own loss or gradient is not finite; each is computed again.
 
-    Ranks do theirs at the same time; where one's loss is not finite it is that rank's, else it may be any of them.
+    All ranks do this at the same time. A loss that is not finite names its rank; a gradient is summed over ranks.
     """
     optimizer = learner.optimizer
     assert optimizer is not None

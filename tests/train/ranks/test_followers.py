@@ -80,7 +80,7 @@ def test_the_first_failure_ends_all_followers_and_stays_the_cause(monkeypatch: p
             self.failure = self.failure or RankLost("killed")
 
     ranks = [Played() for _ in range(5)]
-    led: Any = SimpleNamespace(followers=ranks, noticing=PATIENCE)
+    led: Any = SimpleNamespace(followers=ranks, notice_seconds=PATIENCE)
     with watching(led) as watch:
         ranks[3].failure, ranks[3].failed_at = RankFailed("a mistake of ours"), 5.0
         with pytest.raises(RankFailed, match="a mistake of ours"):

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from foresail.check.inspection import inspect_sources
 from foresail.data.corpus.corpus import Corpus
-from foresail.data.corpus.length_view import LengthView, Source, split_by_length
+from foresail.data.corpus.length_view import CorpusSource, LengthView, split_by_length
 from foresail.data.corpus.tokenize import tokenize
 from foresail.data.long_context.filler import made_filler
 from foresail.model.hf import build_model, save_model
@@ -91,8 +91,8 @@ def test_long_documents_have_their_share_whatever_the_weights(
     world: Path, share: float, mixed: float, brief: float
 ) -> None:
     sources = [
-        Source(label="mixed", documents=Corpus(world / "mixed"), weight=mixed),
-        Source(label="brief", documents=Corpus(world / "brief"), weight=brief, epochs=2),
+        CorpusSource(label="mixed", documents=Corpus(world / "mixed"), weight=mixed),
+        CorpusSource(label="brief", documents=Corpus(world / "brief"), weight=brief, epochs=2),
     ]
     found = {source.label: source for source in split_by_length(sources, boundary=64, long_share=share)}
     assert [*found] == ["mixed-short", "brief-short", "mixed-long"]  # brief has no long documents
@@ -102,7 +102,7 @@ def test_long_documents_have_their_share_whatever_the_weights(
 
 
 def test_a_corpus_without_long_documents_is_refused(world: Path) -> None:
-    brief = Source(label="brief", documents=Corpus(world / "brief"), weight=1)
+    brief = CorpusSource(label="brief", documents=Corpus(world / "brief"), weight=1)
     with pytest.raises(ValueError, match="no document of brief has more than 64 tokens"):
         split_by_length([brief], boundary=64, long_share=0.6)
 
