@@ -6,8 +6,8 @@ passes can answer:
     log P(answer | q, episode) / P(answer | q)  =  log P(episode | q, answer) / P(episode | q)
                                                 =  sum over tokens of  log pi_teacher - log pi_student
 
-The teacher is the policy that was told the answer, the student one that was not. Only tokens that the policy wrote
-count: the environment's tokens do not depend on the hint, so their probabilities cancel.
+The teacher is the policy with the answer in its prompt, the student the policy without it. Only tokens that the
+policy wrote count: the environment's tokens do not depend on the hint, so their probabilities cancel.
 
 Legend: A teachers, N samples of a group, T their tokens, U their units: turns, or tokens.
 """
@@ -28,7 +28,7 @@ from foresail.records import Sample
 
 LogProbs = Sequence[float | None] | Tensor
 
-LEAST_LOGPROB = -100.0  # as good as impossible, and still comparable with other teachers
+LEAST_LOGPROB = -100.0  # nearly impossible, but finite, so that teachers can be compared
 LEAST_SPREAD = 1e-6  # of evidence; below, units differ by rounding
 
 

@@ -1,7 +1,7 @@
 r"""Tries the reward: three gold answers of a source must be right, and three wrong ones must not be.
 
-The grader sees what a model might write: `\boxed{42}`, the answer alone, a problem's program. A user's function may
-expect another form, or reward something else than right answers: only its failures are refused.
+The grader gets what a model might write: `\boxed{42}`, the answer alone, a problem's program. A user's function may
+expect another form, or reward something else than right answers: only its failures are errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Forms = Callable[[Problem], list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What a grader says of a problem's right answer, in every form worth a try, and of wrong ones."""
+    """A problem's right answers, in every form worth a try, and wrong ones, with their verdicts."""
 
     problem: Problem
     gold: list[Verdict]
@@ -55,7 +55,7 @@ def program_forms(problem: Problem) -> list[str]:
 
 
 def any_form(problem: Problem) -> list[str]:
-    """For a user's functions: the usual ways to state an answer."""
+    """For a user's functions: the usual forms of an answer."""
     answer = problem.answer
     stated = [
         boxed(answer),
@@ -67,7 +67,7 @@ def any_form(problem: Problem) -> list[str]:
     return [*stated, *program_forms(problem)]
 
 
-# Right answers by grader, in every form worth a try, and one that is wrong whatever the right one is.
+# Right answers by grader, in every form worth a try, and an answer that is always wrong.
 GOLD: dict[str, Forms] = {
     "math": lambda problem: [boxed(problem.answer)],
     "exact": lambda problem: [problem.answer],
@@ -135,7 +135,7 @@ def look_at_grading(
 def refuse_broken(
     grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer
 ) -> None:
-    """Before an evaluation: a user's function that fails on made-up answers would fail on all."""
+    """Before an evaluation: raise if a user's function fails on made-up answers."""
     if not settings.functions or settings.asks_model or settings.asks_environment:
         return
     some = [with_prompt_ids(problem, tokenizer) for problem in spread(problems)]

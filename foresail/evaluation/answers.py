@@ -1,4 +1,4 @@
-"""Answers of a checkpoint to prompts and conversations: `foresail generate`, and the same from Python.
+"""Generates a checkpoint's answers to prompts and conversations: `foresail generate`, and the same from Python.
 
 model = AnsweringModel(find_target(Path("runs/rl")), sampling={"temperature": 0.7})
 (answer,) = model.answer(["2+2?"])
@@ -24,7 +24,7 @@ MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
 
 
 class AnsweringModel:
-    """A checkpoint that is loaded once and answers as often as asked.
+    """A checkpoint that is loaded once and answers any number of prompts.
 
     Of a run, its recipe says how prompts look, how long answers are and where they stop, unless that is given here.
     """
@@ -111,7 +111,7 @@ class AnsweringModel:
 
 
 def count_repetitions(conversations: Sequence[Sequence[Message]]) -> Iterator[tuple[str, int]]:
-    """What was said last, and how often it was before: the same prompt twice gets two answers."""
+    """The last message of each, and how often it came before: the same prompt twice gets two answers."""
     seen: Counter[str] = Counter()
     for conversation in conversations:
         text = conversation[-1].content

@@ -1,6 +1,4 @@
-"""A checkpoint that is opened to answer: model and tokenizer, the engine that memory has room for, and the folder
-of what comes out (`evaluator.py` uses all of it).
-"""
+"""Opens a checkpoint for generation: model, tokenizer, an engine that fits into memory, and the output folder."""
 
 from __future__ import annotations
 
@@ -79,7 +77,7 @@ def choose_engine(model: Decoder, max_length: int, *, num_attempts: int) -> part
 
 
 def kv_budget(device: torch.device) -> int:
-    """Bytes a KV cache may take: what is left serves the forward pass, and other programs."""
+    """Bytes a KV cache may take: the rest is for the forward pass and other programs."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(0.6 * free)

@@ -1,4 +1,4 @@
-"""Grading a file of responses: what `foresail grade FILE` counts, prints and writes.
+"""Grades a file of responses, for `foresail grade FILE`: verdicts, counts and the report.
 
 A row has a response and an answer under one of the usual names. Where it also says what the verdict should be
 (`expected`, `is_correct`, `correct` or `label`: true or false), agreement is reported, and each disagreement.
@@ -30,7 +30,7 @@ LABEL_KEYS = ("expected", "is_correct", "correct", "label")
 
 @dataclass(frozen=True, kw_only=True)
 class GradedRow:
-    """A row's verdict, and what the row itself says it should be (None: nothing)."""
+    """A row's verdict, and the label in the row, or None."""
 
     place: str
     answer: str
@@ -92,7 +92,7 @@ def read_response(row: Row, key: str) -> str:
 
 
 def read_label(row: Row, answer_key: str) -> bool | None:
-    """True or false, written as such or as 1 and 0; other labels are not about the verdict."""
+    """A label true, false, 1 or 0; other values are no labels."""
     values: list[Any] = [reach(row.columns, key) for key in LABEL_KEYS if key != answer_key]
     return next((bool(value) for value in values if isinstance(value, int | float) and value in (0, 1)), None)
 
