@@ -1,10 +1,10 @@
-"""Hugging Face directories in and out: `config.json`, generation_config.json, (sharded) safetensors.
+"""Loads and saves Hugging Face directories: `config.json`, generation_config.json, (sharded) safetensors.
 
     model = load_model("checkpoints/qwen", dtype=torch.bfloat16, device="cuda")
     save_model(model, "out", special=read_special_ids("checkpoints/qwen"))
 
-Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a new folder beside the target
-and rename it.
+Tokenizer files are saved by the tokenizer. Saving is not atomic: write into a new folder beside the target and
+rename it.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def locate_tensors(directory: Path) -> dict[str, Path]:
 
 @contextmanager
 def open_weights(file: Path) -> Iterator[Any]:
-    """A memory-mapped safetensors file; whatever is wrong with it names the file."""
+    """A memory-mapped safetensors file; errors name the file."""
     try:
         with safe_open(file, framework="pt") as weights:
             yield weights
@@ -209,7 +209,7 @@ def fill(model: Decoder, part: TensorPart, tensor: Tensor, source: Path) -> None
 
 
 def fill_rows(model: Decoder, part: TensorPart, saved: Any) -> None:
-    """Copy those rows of a tensor in a file that this rank has."""
+    """Copy this rank's rows of a tensor in a file."""
     weight = model.get_parameter(part.parameter)
     if part.paired is not None:  # rows that this rank has are no block there
         put_rows(weight, part.start, part.from_hf(saved[:]))
@@ -275,7 +275,7 @@ def save_tensors(
             if rows is not None and writer == world.rank:  # routers' corrections come to all
                 saved = part.to_hf(rows).to("cpu", dtype_of(part, dtype), copy=True).contiguous()
                 tensors[part.hf_name], mine = saved, directory / file
-        if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file now
+        if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file
             save_file(tensors, mine, metadata={"format": "pt"})
             # safetensors leaves files only their owner can read; give them the mode other files get here.
             shutil.copymode(directory / "config.json", mine)

@@ -3,9 +3,8 @@
     merge([Path("rm-1"), Path("rm-2")], Path("rm"))                   # foresail merge rm-1 rm-2 --out rm
     merge([Path("old"), Path("new")], Path("both"), weights=[1, 3])   # a quarter of the one, the rest of the other
 
-Weights of models that were trained from one start can be averaged; the mean of others is no working model. Files
-are read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the
-first's.
+Only models that were trained from one start have a useful mean. Files are read and written one tensor at a time.
+Shards, config and tokenizer are the first model's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two pieces of work of a decode step at the same time, neither of which fills the GPU.
+"""Runs two computations of a decode step concurrently, since neither fills the GPU.
 
     routed_TD, shared_TD = overlapped(lambda: experts(x_TD), lambda: shared(x_TD))
 

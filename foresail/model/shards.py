@@ -1,4 +1,4 @@
-"""Weights that ranks hold together: each rank has some consecutive rows of every weight, by FSDP2.
+"""Weights sharded over ranks by FSDP2: each rank has some consecutive rows of every weight.
 
     shard(model, mesh)            # every block and the rest; before it has memory, or after
     local(weight)                 # this rank's rows, in place; a weight that is not sharded is all there
@@ -22,7 +22,7 @@ from foresail.model.router import routers_of
 
 
 def shard(model: Decoder, mesh: Any) -> None:
-    """Each block or MTP layer is gathered when its pass comes, and let go of after it; so is the rest."""
+    """Each block or MTP layer is gathered for its pass and freed after it; so are the other weights."""
     for module in (*model.blocks, *model.mtp, model):
         shard_module(module, mesh)
 
