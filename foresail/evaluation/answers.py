@@ -93,12 +93,12 @@ class AnsweringModel:
 
     def converse(self) -> None:
         """A conversation on the terminal; an empty line or Ctrl-D ends it."""
-        said = [*self._opening()]
+        conversation = [*self._opening()]
         while text := ask():
-            said.append(Message(role="user", content=text + self.suffix))
-            (answer,) = self.answer_conversations([said])
+            conversation.append(Message(role="user", content=text + self.suffix))
+            (answer,) = self.answer_conversations([conversation])
             print(answer)
-            said.append(Message(role="assistant", content=answer))
+            conversation.append(Message(role="assistant", content=answer))
 
     def _to_conversation(self, prompt: str | Sequence[Mapping[str, Any]]) -> Sequence[Message]:
         """ "2+2?" -> (Message(system, "Be brief."), Message(user, "2+2?")), with the suffix behind it."""
@@ -112,11 +112,11 @@ class AnsweringModel:
 
 def count_repetitions(conversations: Sequence[Sequence[Message]]) -> Iterator[tuple[str, int]]:
     """The last message of each, and how often it came before: the same prompt twice gets two answers."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for conversation in conversations:
         text = conversation[-1].content
-        yield text, seen[text]
-        seen[text] += 1
+        yield text, counts[text]
+        counts[text] += 1
 
 
 def ask() -> str:

@@ -30,8 +30,8 @@ def choose_grader(grader: Function | Reward) -> Reward:
         reward = Reward(grader=grader)
     except ValidationError as error:
         raise ValueError(str(error.errors()[0]["ctx"]["error"])) from None
-    named = reward.own_function and isinstance(grader, str)
-    if named and (wrong := next(check_function("--grader", str(grader)), None)):
+    is_named = reward.own_function and isinstance(grader, str)
+    if is_named and (wrong := next(check_function("--grader", str(grader)), None)):
         raise ValueError(wrong)
     return reward
 

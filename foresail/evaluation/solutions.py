@@ -128,11 +128,11 @@ def to_asked(message: Message) -> dict[str, Any]:
 
 def first_of_each(texts: Iterable[str]) -> Iterator[str]:
     """["a  b", "c", "a b"] -> "a  b", "c": texts that differ by white space alone are the same. None is empty."""
-    seen: set[str] = set()
+    squeezed_texts: set[str] = set()
     for text in texts:
         squeezed = " ".join(text.split())
-        if squeezed and squeezed not in seen:
-            seen.add(squeezed)
+        if squeezed and squeezed not in squeezed_texts:
+            squeezed_texts.add(squeezed)
             yield text
 
 

@@ -38,9 +38,11 @@ class Target:
     def problem_sets(self, data: str | None, changes: Mapping[str, Any]) -> list[parts.Problems]:
         """Problem sets to measure on; `changes` override the recipe, and None is no change."""
         changed = {name: value for name, value in changes.items() if value is not None}
-        known: Sequence[parts.Problems] = () if self.recipe is None else self.recipe.eval or self.recipe.data
+        own_sets: Sequence[parts.Problems] = (
+            () if self.recipe is None else self.recipe.eval or self.recipe.data
+        )
         if data is not None:
-            form = known[0].model_dump(include=set(parts.Problems.model_fields)) | OWN if known else {}
+            form = own_sets[0].model_dump(include=set(parts.Problems.model_fields)) | OWN if own_sets else {}
             return [parts.Problems(**{**form, **changed, "source": data})]
         if self.recipe is None or not self.recipe.eval:
             raise ValueError(

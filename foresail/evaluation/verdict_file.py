@@ -109,8 +109,8 @@ def describe_file(graded: GradedFile, *, show: int) -> Iterator[str]:
     right = len(compared) - len(wrong)
     yield f"agreement with the labels: {share(right, len(compared))} ({right:,} of {len(compared):,})"
     for row in wrong[:show]:
-        said = "correct" if row.expected else "not correct"
-        yield one_line(f"  {row.place}: labelled {said}, {row.verdict.status}: {row.verdict.detail}")
+        label = "correct" if row.expected else "not correct"
+        yield one_line(f"  {row.place}: labelled {label}, {row.verdict.status}: {row.verdict.detail}")
     if len(wrong) > show:
         yield f"  and {len(wrong) - show:,} more"
 

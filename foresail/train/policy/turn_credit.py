@@ -160,8 +160,8 @@ def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | Non
 def answers_of(problem: Problem) -> list[str]:
     """The answer and its aliases; empty where the problem has no answer."""
     aliases = problem.extra.get(ALIASES, ())
-    known = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
-    return [*dict.fromkeys(answer for answer in known if answer)]
+    answers = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
+    return [*dict.fromkeys(answer for answer in answers if answer)]
 
 
 def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> list[str]:

@@ -163,7 +163,7 @@ class CachedLogprobs:
         tensors = {"keys": keys_NB, "logprobs": torch.tensor([*self.known.values()], dtype=torch.float64)}
         content = digest(tensors["keys"], tensors["logprobs"])
         metadata = {"model": self.model, "checksum": self.checksum, "content": content}
-        write_aside(folder / FILE, lambda aside: save_file(tensors, aside, metadata=metadata))
+        write_aside(folder / FILE, lambda partial_file: save_file(tensors, partial_file, metadata=metadata))
 
 
 def digest(keys_NB: Tensor, logprobs_NK: Tensor) -> str:

@@ -81,12 +81,17 @@ def pack_share(
     """
     data, context = world.data, world.context
     mine = split_over_ranks(sequences, data.size, together=share_from is not None)[data.rank]
-    own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
-    plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
+    rank_sequences, rank_weights = (
+        [sequences[number] for number in mine],
+        [weights[number] for number in mine],
+    )
+    plans = plan_batches(rank_sequences, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
     num_observed = sum(sum(sequence.observed or ()) for sequence in sequences)
     finish = partial(with_update_totals, of_update=num_observed, tokens=sum(map(num_learned, sequences)))
-    yield from (finish(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
+    yield from (
+        finish(pack_batch(rank_sequences, rank_weights, segments, device, context)) for segments in plans
+    )
     yield from (finish(idle_batch(sequences, device, context)) for _ in range(num_idle))
 
 

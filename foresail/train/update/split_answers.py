@@ -46,16 +46,18 @@ def pack_answer_share(
     """
     data, context = world.data, world.context
     sizes = [packed_tokens(preference, shared_tokens(preference)) for preference in preferences]
-    own = [preferences[number] for number in sorted(longest_first(sizes, data.size)[data.rank])]
+    rank_preferences = [preferences[number] for number in sorted(longest_first(sizes, data.size)[data.rank])]
     plans = plan_answers(
-        own,
+        rank_preferences,
         max_tokens=max_tokens * context_size(world),
         share_from=WORTH_SHARING[device.type],
     )
     num_idle = data.max(len(plans)) - len(plans)
     good = good_tokens(preferences)
     for plan in plans:
-        yield pack_answers(own, plan, count=len(preferences), good=good, device=device, context=context)
+        yield pack_answers(
+            rank_preferences, plan, count=len(preferences), good=good, device=device, context=context
+        )
     for _ in range(num_idle):
         idle = idle_batch(preferences[0].answers[:1], device, context)
         yield no_answers(idle, preferences[0])
