@@ -207,18 +207,20 @@ def built_in_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterato
     right = first_wrong(trials, is_right)
     if failed:
         summary = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
-        advice = "mend the answers, or set another grader; `foresail data check-answers` looks at all of them"
+        advice = (
+            "correct the answers, or set another grader; `foresail data check-answers` looks at all of them"
+        )
         yield (refusal if len(failed) == len(tried) else warning)(
-            f"{key}: {summary}: {say(failed[0].problem, failed[0].gold[0])}; {advice}"
+            f"{key}: {summary}: {describe_verdict(failed[0].problem, failed[0].gold[0])}; {advice}"
         )
     elif ungradable:
         yield (refusal if len(ungradable) == len(trials) else warning)(
-            f"{key}: a problem cannot be graded: {say(*ungradable[0])}"
+            f"{key}: a problem cannot be graded: {describe_verdict(*ungradable[0])}"
         )
     if right:
         yield (refusal if len(right) == len(trials) else warning)(
-            f"{key}: the grader {grader} calls a wrong answer right: {say(*right[0])}; mend the problem, or set "
-            "another grader"
+            f"{key}: the grader {grader} calls a wrong answer right: {describe_verdict(*right[0])}; correct the "
+            "problem, or set another grader"
         )
     if not failed and not ungradable and not right:
         yield note(f"{key}: {len(tried)} gold answers right, {len(trials)} wrong ones not ({grader})")
@@ -232,8 +234,8 @@ def first_wrong(
     return [(problem, verdict) for problem, verdict in first_by_problem if verdict is not None]
 
 
-def say(problem: Problem, verdict: Verdict) -> str:
-    """say(…) -> "'x = 4' of train:17 is unparsable (no number)"."""
+def describe_verdict(problem: Problem, verdict: Verdict) -> str:
+    """describe_verdict(…) -> "'x = 4' of train:17 is unparsable (no number)"."""
     answer, detail = one_line(problem.answer)[:60], one_line(verdict.detail)[:160]
     return f"{answer!r} of {problem.id} is {verdict.status} ({detail})"
 

@@ -219,7 +219,7 @@ def tokenize_texts(
             note=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     empty_note = f", {manifest.empty:,} empty ones left out" if manifest.empty else ""
-    surrogates_note = f", half characters mended in {manifest.mended:,}" if manifest.mended else ""
+    surrogates_note = f", lone surrogates replaced in {manifest.mended:,}" if manifest.mended else ""
     print(
         f"{out}: {manifest.tokens:,} tokens in {manifest.documents:,} documents{empty_note}{surrogates_note}"
     )

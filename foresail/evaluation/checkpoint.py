@@ -59,11 +59,11 @@ def open_checkpoint(
 def check_context(prompt: int, response: int, context: int) -> None:
     if prompt + response <= context:
         return
-    left = context - prompt
-    mend = f"set --max-new-tokens to {left} or less" if left > 0 else "use shorter prompts"
+    room = context - prompt
+    remedy = f"set --max-new-tokens to {room} or less" if room > 0 else "use shorter prompts"
     raise ValueError(
         f"a prompt of {prompt} tokens and --max-new-tokens {response} exceed the model's context of {context}; "
-        f"{mend}"
+        f"{remedy}"
     )
 
 

@@ -87,7 +87,7 @@ def grade_file(
 def read_response(row: Row, key: str) -> str:
     value = look_up(row, key, "response")
     if not isinstance(value, str):
-        raise ValueError(f"{row.place}: the response must be text, found {excerpt(value)}; mend this row")
+        raise ValueError(f"{row.place}: the response must be text, found {excerpt(value)}; correct this row")
     return value
 
 

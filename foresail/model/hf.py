@@ -150,7 +150,7 @@ def locate_tensors(directory: Path) -> dict[str, Path]:
         names = read_typed(index, WeightIndex).weight_map
         if absent := sorted({file for file in names.values() if not (directory / file).is_file()}):
             raise FileNotFoundError(
-                f"{directory} lacks {some(absent)}, named in {INDEX_FILE}; fetch the rest"
+                f"{directory} lacks {list_names(absent)}, named in {INDEX_FILE}; fetch the rest"
             )
         return {name: directory / file for name, file in names.items()}
     if any(directory.glob("*.bin")):
@@ -185,8 +185,8 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
             "true in config.json"
         )
     if missing or unexpected:
-        mistakes = [f"{some(missing)} missing"] if missing else []
-        mistakes += [f"{some(unexpected)} unexpected"] if unexpected else []
+        mistakes = [f"{list_names(missing)} missing"] if missing else []
+        mistakes += [f"{list_names(unexpected)} unexpected"] if unexpected else []
         raise ValueError(
             f"{source} does not match its config as a {shape.family} model with {shape.num_layers} layers: "
             f"{'; '.join(mistakes)}. Use the config.json that came with these weights"
@@ -250,7 +250,9 @@ def save_model(
         directory.mkdir(parents=True, exist_ok=True)
         if old := [file.name for file in directory.glob("*.safetensors*")]:
             # A stale model.safetensors would win over the new shards in every loader.
-            raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
+            raise ValueError(
+                f"{directory} already holds weights ({list_names(old)}); save into an empty folder"
+            )
         write_json(config, directory / "config.json")
         write_json(generation_config(special), directory / "generation_config.json")
         for name, code in model.unused.code_for(config).items():
@@ -329,8 +331,8 @@ def write_json(content: Mapping[str, Any], file: Path) -> None:
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def some(names: Iterable[str]) -> str:
-    """some(["a", "b", "c", "d", "e"]) -> "a, b, c and 2 more"."""
+def list_names(names: Iterable[str]) -> str:
+    """list_names(["a", "b", "c", "d", "e"]) -> "a, b, c and 2 more"."""
     names = sorted(names)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -331,10 +331,10 @@ class RolloutStage(Stage):
         left, longest = context - self.max_prompt_tokens, self.max_length - self.max_prompt_tokens
         own = longest == self.sampling.max_new_tokens
         key = "sampling.max_new_tokens" if own else "curriculum's max_new_tokens"
-        mend = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
+        remedy = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
         return (
             f"max_prompt_tokens {self.max_prompt_tokens} + {key} {longest} = {self.max_length} exceed the model's "
-            f"context of {context} tokens; set {mend}"
+            f"context of {context} tokens; set {remedy}"
         )
 
     def warnings(self) -> Iterator[str]:

@@ -162,9 +162,9 @@ def read_text(run: RunDirectory, checkpoint: Path | None) -> str:
         return run.recipe_path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         there = checkpoint is not None and copy_path(checkpoint).is_file()
-        mend = f"; copy {copy_path(checkpoint)} there" if checkpoint is not None and there else ""
+        remedy = f"; copy {copy_path(checkpoint)} there" if checkpoint is not None and there else ""
         words = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise RecipeError(f"{run.recipe_path} cannot be read: {words}{mend}") from None
+        raise RecipeError(f"{run.recipe_path} cannot be read: {words}{remedy}") from None
 
 
 def different_keys(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

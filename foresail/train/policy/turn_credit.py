@@ -20,7 +20,7 @@ from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.self_distillation import distill_told
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.algorithms.turn_rewards import turn_reward_credit
-from foresail.data.problems.hints import hint, tell
+from foresail.data.problems.hints import hint, with_hint
 from foresail.recipe.tables.credit import Credit
 from foresail.records import Group, Problem, Sample, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -115,7 +115,7 @@ def score_groups(
     sequences: dict[tuple[int, int, str], TrainSequence] = {}
     for row, group in enumerate(groups):
         for text in dict.fromkeys([*teachers[row], *students[row]]):
-            prompt = tokenizer.encode_prompt(tell(group.problem.prompt, text)) if text else None
+            prompt = tokenizer.encode_prompt(with_hint(group.problem.prompt, text)) if text else None
             for number, sample in enumerate(group.samples):
                 if text not in (*teachers[row], students[row][number]):
                     continue

@@ -213,5 +213,5 @@ class RolloutRun(Generic[Sampled]):
         else:
             raise NothingToLearn(
                 f"{note}, and nothing was learned yet; read {session.run.rollout_path(step)}: if the grader "
-                "accepts anything, mend it; if the answers are right, bring harder problems"
+                "accepts anything, correct it; if the answers are right, bring harder problems"
             )
