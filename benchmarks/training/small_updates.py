@@ -54,7 +54,7 @@ def main() -> None:
             return [round(line["train/loss"], 4) for line in lines if "train/loss" in line]
 
         curves = {"float32": losses("float32", "float32")}
-        with mock.patch("foresail.train.optim.optimizer.random_low_bits", on_the_weight):
+        with mock.patch("foresail.train.optim.masters.random_low_bits", on_the_weight):
             curves["bfloat16, masters on the weights"] = losses("on-the-weights", "bfloat16")
         curves["bfloat16"] = losses("bfloat16", "bfloat16")
     for name, curve in curves.items():

@@ -1,4 +1,4 @@
-"""From a recipe's [environment] to the episodes of its samples."""
+"""Opens the environments or programs that a recipe's [environment] names."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
 
-PATIENCE = 10  # times the seconds of a single call, for all that happens between two turns
+PATIENCE = 10  # limit of all work between two turns, as a multiple of one call's limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Episodes:
-    """The environments of a run, and how their episodes are sampled."""
+    """The environments of a run: stop texts, prompts, metrics and the stream that samples episodes."""
 
     factory: EnvironmentFactory
     environments: Environments
     max_turns: int
-    names_stops: bool = False  # beside `stop`, in the middle of an episode
+    names_stops: bool = False  # whether a request may add stop texts to `stop`
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class Episodes:
         return self.factory.stop
 
     def reader(self, tokenizer: Tokenizer) -> Reader:
-        """Of problems whose prompts tell of the tools."""
+        """Reads problems and adds the tools to their prompts."""
         return self.factory.reader(tokenizer)
 
     @property
@@ -50,14 +50,14 @@ class Episodes:
 
 
 def turn_sampling(sampling: Sampling, episodes: Episodes | ProgramEpisodes | None) -> Sampling:
-    """How a turn is sampled: it also ends where a tool is called."""
+    """The sampling of one turn, which also ends at a tool call."""
     calls = () if episodes is None else episodes.stop
     return sampling.model_copy(update={"stop": (*sampling.stop, *calls)})
 
 
 @contextmanager
 def open_episodes(settings: Settings | None) -> Iterator[Episodes | ProgramEpisodes | None]:
-    """None where problems are answered at once."""
+    """None for a recipe without an environment."""
     if settings is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""The world of an episode: it is told of a problem, and answers every turn of the model.
+"""The interface of environments: one is reset to a problem and answers every turn of the model.
 
     class Guess:
         async def reset(self, problem): self.number = int(problem.answer)
@@ -6,7 +6,7 @@
             return Observation(text="higher" if int(response) < self.number else "lower")
         async def close(self): ...
 
-An environment of one's own is such a class, `file.py:Guess`; its methods may be plain functions as well.
+A recipe names such a class as `file.py:Guess`. Its methods may also be plain functions.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from foresail.records import Message, Problem
 class ToolUse:
     """One call of a tool, for the log."""
 
-    tool: str  # its name; "" where the call could not be read
+    tool: str  # "" for a call that could not be read
     seconds: float
     error: str = ""  # what went wrong, in a line
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What the world says to a turn: text right behind the model's, or messages, which the chat template writes."""
+    """The answer to a turn: text that follows the model's directly, or messages for the chat template."""
 
     messages: tuple[Message, ...] = ()
     text: str = ""
-    done: bool = False  # the episode has ended; the model is not asked again
-    reward: float | None = None  # of this turn, where the environment gives one
+    done: bool = False  # the episode has ended
+    reward: float | None = None  # of this turn
     uses: tuple[ToolUse, ...] = ()
 
 
 class Environment(Protocol):
-    """The world of one episode. `close` is called at its end, whatever happened before."""
+    """The environment of one episode. `close` is always called at its end."""
 
     async def reset(self, problem: Problem) -> None: ...
 
@@ -48,4 +48,4 @@ class Environment(Protocol):
 
 
 class EnvironmentBroken(Exception):
-    """The world itself failed, not the model's call: the episode's verdict is a failure, never a score."""
+    """The environment itself failed, not the model's call. The episode gets a failed verdict, never a score."""

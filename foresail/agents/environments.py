@@ -1,12 +1,12 @@
-"""The environments of all episodes under way, on a thread of their own beside the engines.
+"""Runs the environments of all episodes on a thread of its own, beside the engines.
 
     environments = Environments(make=Guess, step_seconds=60)
     environments.begin("17.3", problem)
-    answer = environments.step("17.3", "<search>Paris</search>")     # a future: the engines go on meanwhile
+    answer = environments.step("17.3", "<search>Paris</search>")     # a future
     environments.end("17.3")
 
-Every episode has an environment of its own. Its methods are called one after the other; those of different
-episodes run at the same time, so a slow or dead tool keeps nobody else waiting.
+Every episode has its own environment, whose methods run one after the other. Different episodes run at the same
+time, so a slow or dead tool delays no other episode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLOSING_SECONDS = 10.0
 
 @dataclass
 class RunningEnvironment:
-    """An environment, its reset, and the step that it does now or did last."""
+    """An environment, its reset, and its current or latest step."""
 
     environment: Environment
     reset: asyncio.Task[None]
@@ -39,7 +39,7 @@ class RunningEnvironment:
 
 
 class Environments:
-    """begin, step, end: each returns at once. `close` ends what is left and the thread."""
+    """begin, step, end: each returns immediately. `close` ends all episodes and the thread."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Environments:
         self._call(self._begin(episode, problem))
 
     def step(self, episode: str, response: str) -> Future[Observation]:
-        """What the world says to a turn. `EnvironmentBroken`, or a time-out, is the future's exception."""
+        """The environment's answer. The future raises `EnvironmentBroken` or a time-out."""
         return self._call(self._step(episode, response))
 
     def end(self, episode: str) -> None:
-        """Fine if it never began, or is in the middle of a step."""
+        """Allowed in the middle of a step, or for an episode that never began."""
         self._call(self._end(episode))
 
     def close(self) -> None:
@@ -80,12 +80,12 @@ class Environments:
     async def _begin(self, episode: str, problem: Problem) -> None:
         environment = self.make()
         reset = asyncio.ensure_future(self._limited(environment.reset, problem))
-        reset.add_done_callback(lambda task: task.cancelled() or task.exception())  # the first step tells
+        reset.add_done_callback(lambda task: task.cancelled() or task.exception())  # the first step raises it
         self.by_id[episode] = RunningEnvironment(environment, reset)
 
     async def _step(self, episode: str, response: str) -> Observation:
         if episode not in self.by_id:
-            raise EnvironmentBroken("the episode has no environment: it was not begun, or has ended")
+            raise EnvironmentBroken("the episode has no environment: it has not started, or has ended")
         world = self.by_id[episode]
         world.step = asyncio.current_task()
         await world.reset
@@ -102,7 +102,7 @@ class Environments:
         for task in (world.reset, world.step):
             if task is not None:
                 task.cancel()
-        with suppress(Exception):  # the episode is over: nobody waits for what is said now
+        with suppress(Exception):  # the episode is over: nobody needs the error
             await self._limited(world.environment.close)
 
     async def _end_all(self) -> None:
@@ -111,7 +111,7 @@ class Environments:
             await asyncio.wait(others)
 
     async def _limited(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """One call of an environment's method, a coroutine's or a plain one's, within the limit."""
+        """Call an environment's method, async or plain, within the time limit."""
         try:
             async with asyncio.timeout(self.step_seconds):
                 if inspect.iscoroutinefunction(method):

@@ -1,11 +1,11 @@
-"""Groups of episodes on their way: the model writes, the world answers, the model goes on.
+"""Samples groups of multi-turn episodes: the model writes, the environment answers, the model continues.
 
-A turn that has ended is held by the fleet, without a slot, until the world has answered; the answer is appended to
-its tokens, and it comes back as a chunk does. Nothing is tokenised again: a sample is the tokens that were sampled
-and those that were appended, with loss mask 0.
+After a turn the fleet holds the request without a slot until the environment has answered. The answer is appended
+to its tokens, and the request is scheduled again. Nothing is tokenised again: a sample is the sampled tokens and
+the appended ones, with loss mask 0.
 
-An episode ends when the world says so or has broken, or when there is no room for another turn. Nothing that a
-model or a tool says breaks the world: text that cannot be written cuts the episode off, as a lack of room does.
+An episode ends when the environment says so or has failed, or when no room is left for another turn. Text that the
+chat template cannot write truncates the episode, as a lack of room does; it is no failure of the environment.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(kw_only=True)
 class Episode:
-    """One sample under way: its turns so far, and what the world said to them."""
+    """One running sample: its turns and the environment's answers so far."""
 
     spec: SampleSpec
     turns: list[Completion] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
-    answer: Future[Observation] | None = None  # while the world is asked
+    answer: Future[Observation] | None = None  # while the environment works
     began: float  # by the event log's clock
     asked: float = 0.0
-    waited: float = 0.0  # seconds for the world, in all turns
+    waited: float = 0.0  # seconds for the environment, over all turns
 
 
 @dataclass(kw_only=True)
@@ -67,10 +67,10 @@ class EpisodeStream(Stream):
         episode.answer.add_done_callback(lambda _: self.answered.append(spec.id))
 
     def _go_on(self) -> bool:
-        """Take up what the environments have answered; whether any has."""
+        """Append the environments' new answers; whether there were any."""
         count = len(self.answered)
         for name in [self.answered.popleft() for _ in range(count)]:
-            if name not in self.episodes:  # given up meanwhile
+            if name not in self.episodes:  # cancelled meanwhile
                 continue
             episode = self.episodes[name]
             answer, episode.answer = episode.answer, None
@@ -90,10 +90,10 @@ class EpisodeStream(Stream):
         last = episode.turns[-1]
         try:
             ids = self._encode(observation, ended=last.ids[-1] in last.request.stop_ids)
-        except UnwritableText:  # which the model may have caused: no failure of the world's
+        except UnwritableText:  # the model may have caused it: no failure of the environment
             self._cut(episode)
             return
-        except ValueError as error:  # messages that the template never writes, or none
+        except ValueError as error:  # messages the template cannot write, or none
             self._end(episode, broken=to_verdict(error))
             return
         left = last.request.sampling.max_new_tokens - len(last.ids) - len(ids)
@@ -103,7 +103,7 @@ class EpisodeStream(Stream):
             self.fleet.extend(episode.spec.id, ids)
 
     def _cut(self, episode: Episode) -> None:
-        """It was not done: what it has is graded."""
+        """End a truncated episode; what it has is graded."""
         episode.turns[-1] = replace(episode.turns[-1], finish="length")
         self._end(episode)
 
@@ -148,7 +148,7 @@ class EpisodeStream(Stream):
 
 
 def to_verdict(error: BaseException) -> Verdict:
-    """A world that failed is a failed verdict: nothing can be said of the model."""
+    """A failed verdict: an environment that failed says nothing about the model."""
     words = str(error) or type(error).__name__
     status: Status = "timeout" if isinstance(error, TimeoutError) else "crashed"
     return Verdict(status=status, score=0.0, detail=f"environment: {words}"[:500])

@@ -1,4 +1,4 @@
-"""What a recipe's [environment] comes to: its tools, how they are called, and what makes environments.
+"""Makes environments from a recipe's [environment]: loads its tools and chooses their call format.
 
     with open_factory(settings) as factory:
         environment = factory.make()
@@ -36,18 +36,20 @@ BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
 TRIAL = Message(role="user", content="trial")
 METHODS = ("reset", "step", "close")
 TURN_CALLS = (
-    4  # of full length, one after the other, in a turn: the run takes a turn of ten for a broken world
+    4  # calls of full length, one after the other, in a turn; at ten the run counts the environment as broken
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFactory:
-    """`make` gives the environment of an episode. An environment of one's own has its tools to itself."""
+    """`make` returns the environment of a new episode."""
 
     make: Callable[[], Environment]
     tools: tuple[Tool, ...] = ()
     format: CallFormat | None = None  # of the tools
-    opening: Callable[[], OpeningEnvironment] | None = None  # of environments that say something first
+    opening: Callable[[], OpeningEnvironment] | None = (
+        None  # of environments that write the end of the prompt
+    )
     instructions: bool | None = None  # as in the recipe
 
     @property
@@ -56,13 +58,13 @@ class EnvironmentFactory:
         return () if self.format is None else self.format.stop
 
     def reader(self, tokenizer: Tokenizer) -> Reader:
-        """Reads problems so that their prompts tell of the tools, by the chat template or in the system prompt."""
+        """Reads problems and describes the tools in the chat template or the system prompt."""
         openings = None if self.opening is None else partial(add_openings, self.opening)
         reading, instructions = self._tell(tokenizer)
         return Reader(reading, instructions=instructions, openings=openings)
 
     def _tell(self, tokenizer: Tokenizer) -> tuple[Tokenizer, str]:
-        """The tokenizer whose template knows the tools, or what the system prompt says of them."""
+        """The tokenizer whose template describes the tools, or their description for the system prompt."""
         if not self.tools or self.format is None:
             return tokenizer, ""
         if isinstance(self.format, Hermes):
@@ -78,7 +80,7 @@ class EnvironmentFactory:
 
 
 def check_tool_turns(tokenizer: Tokenizer) -> None:
-    """Before the first episode rather than in every one: whether the template writes what tools say."""
+    """Check before the first episode that the template writes the results of tools."""
     try:
         tokenizer.encode_next_turn((Message(role="tool", content="4"),), ended=True)
     except ValueError as error:
@@ -90,7 +92,7 @@ def check_tool_turns(tokenizer: Tokenizer) -> None:
 
 def check_system_prompt(tokenizer: Tokenizer) -> None:
     if tokenizer.chat is None:
-        return  # which the data's own prompts tell
+        return  # the data's own prompts show it
     try:
         tokenizer.chat.render((Message(role="system", content="trial"), TRIAL), add_generation_prompt=True)
     except ValueError as error:
@@ -101,7 +103,7 @@ def check_system_prompt(tokenizer: Tokenizer) -> None:
 
 
 def writes_tools(tokenizer: Tokenizer, with_tools: Tokenizer) -> bool:
-    """Whether the chat template writes the tools; many ignore them."""
+    """Whether the chat template describes the tools; many ignore them."""
     if tokenizer.chat is None or with_tools.chat is None:
         return False
     return tokenizer.chat.render([TRIAL], add_generation_prompt=True) != with_tools.chat.render(
@@ -111,7 +113,7 @@ def writes_tools(tokenizer: Tokenizer, with_tools: Tokenizer) -> bool:
 
 @contextmanager
 def open_factory(settings: Settings) -> Iterator[EnvironmentFactory]:
-    """A ValueError says what cannot be had."""
+    """Raises ValueError for a tool or environment that cannot be loaded."""
     with ExitStack() as stack:
         if settings.name:
             yield named_factory(settings.name, settings)
@@ -135,7 +137,7 @@ def naming(key: str) -> Iterator[None]:
 
 
 def load_named(name: str, settings: Settings) -> Tool:
-    """A tool with the options that the recipe has for it."""
+    """A tool with its options from the recipe."""
     with naming("environment.tools"):
         if name == "search":
             place = {"url" if settings.at_server else "corpus": settings.corpus}
@@ -203,7 +205,7 @@ def is_tool_class(kind: type) -> bool:
 
 
 def load_environment(name: str) -> type:
-    """load_environment("my_world.py:Guess"), with an error that says what is not as it should be."""
+    """load_environment("my_world.py:Guess"); the error says what the class lacks."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     place, attribute = split_name(name)

@@ -1,7 +1,7 @@
-"""What a step's episodes did, for the run log: turns, tool calls, errors, and the time that was waited.
+"""Metrics of a step's episodes: turns, tool calls, errors and waiting times.
 
-Only groups that the step was closed on are counted, in launch order: which later ones had ended by then depends on
-the machine. So with tools that answer alike twice all figures but the times are those of any other run.
+Only the groups up to the step's end are counted: which later ones had also ended depends on the machine. So with
+deterministic tools all metrics but the times repeat in every run.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from foresail.rollout.plan import SampleSpec
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeFigure:
-    """Of one episode."""
+    """The numbers of one episode."""
 
     num_turns: int
     num_records: int
     seconds: float
-    waited: float  # of them, for the world
+    waited: float  # of them, for the environment
     uses: tuple[ToolUse, ...]
 
 
 class EpisodeFigures:
-    """`add` episodes as they end, `close` when their step does, `take` what it came to."""
+    """`add` each episode as it ends, `close` the step, `take` its metrics."""
 
     def __init__(self) -> None:
-        self.ended: dict[tuple[int, int], EpisodeFigure] = {}  # by group and sample, of the step under way
+        self.ended: dict[tuple[int, int], EpisodeFigure] = {}  # by group and sample, of the current step
         self.counted: list[EpisodeFigure] = []
 
     def add(
@@ -42,7 +42,7 @@ class EpisodeFigures:
         waited: float,
         num_records: int = 1,
     ) -> None:
-        """An episode that took so long, and waited so long of it for the world."""
+        """Add an episode of `seconds`, `waited` of them for the environment."""
         self.ended[spec.group, spec.sample] = EpisodeFigure(
             num_turns=num_turns,
             num_records=num_records,
@@ -52,7 +52,7 @@ class EpisodeFigures:
         )
 
     def close(self, groups: Collection[int]) -> None:
-        """The step has ended, on these groups."""
+        """Count the episodes of these groups, with which the step ended."""
         counted = set(groups)
         self.counted += [self.ended[place] for place in sorted(self.ended) if place[0] in counted]
         self.ended.clear()
@@ -63,10 +63,10 @@ class EpisodeFigures:
         if not episodes:
             return {}
         uses = [use for episode in episodes for use in episode.uses]
-        named = [use for use in uses if use.tool]
-        calls = Counter(use.tool for use in named)
+        known_uses = [use for use in uses if use.tool]
+        calls = Counter(use.tool for use in known_uses)
         seconds = dict.fromkeys(calls, 0.0)
-        for use in named:
+        for use in known_uses:
             seconds[use.tool] += use.seconds
         lasted, waited = (sum(getattr(each, name) for each in episodes) for name in ("seconds", "waited"))
         figures = {

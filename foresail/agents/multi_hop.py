@@ -1,7 +1,7 @@
 """The generated multi-hop world as an environment: `environment.name = "multi-hop"`.
 
-The model searches by a tag and gets what the search finds as a message of the role `tool`, as in the episodes that
-the same source gives for SFT. A turn without a search is the answer.
+The model searches with a tag and gets the result as a message of the role `tool`, as in the SFT episodes of the
+same source. A turn without a search is the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foresail.records import Message, Problem
 
 
 class MultiHop:
-    """One search a turn; of several the last is carried out."""
+    """One search a turn; of several only the last is run."""
 
     async def reset(self, problem: Problem) -> None:
         self.world = WorldSearch(problem)
@@ -28,7 +28,7 @@ class MultiHop:
             return Observation(done=True)
         call, began = calls[-1], time.monotonic()
         if isinstance(call, MalformedCall):
-            passage, error = NOTHING, call.why  # in words that tiny tokenizers can write
+            passage, error = NOTHING, call.why  # in words that tiny tokenizers have
         else:
             passage, error = self.world.search(str(call.arguments["query"])), ""
         use = ToolUse(tool="search", seconds=time.monotonic() - began, error=error)

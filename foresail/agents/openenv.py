@@ -1,8 +1,8 @@
 """Environments of an OpenEnv server: `environment.name = "openenv:http://host:8000"`.
 
-An episode is a session over the server's WebSocket (`/ws`), which has an environment of its own there. (Its POST
-/reset and /step make a new environment for every request, so they know no second turn.) What the model writes is
-the action: as it is, where an action has one required field; a JSON object of its fields elsewhere.
+An episode is a session over the server's WebSocket (`/ws`). (POST /reset and /step make a new environment for
+every request, so they allow only one turn.) The model's text is the action: unchanged if an action has one
+required field, else a JSON object of its fields.
 
 Needs the package websockets (pip install "foresail[openenv]").
 """
@@ -27,15 +27,15 @@ from foresail.agents.tools.tool import in_a_line
 from foresail.agents.tools.tool_environment import shorten
 from foresail.records import Message, Problem, final_text
 
-SECONDS = 30.0  # for the server to answer when a run begins
-FULL_PAUSE = 0.5  # seconds before asking again where all sessions of a server are taken
+SECONDS = 30.0  # limit of the server's first answer
+FULL_PAUSE = 0.5  # seconds between attempts while all sessions of a server are taken
 LARGEST = 1 << 26  # bytes of a message
-HIDDEN = ("metadata", "reward", "done")  # of an observation: no words for the model
+HIDDEN = ("metadata", "reward", "done")  # fields of an observation that the model does not see
 KINDS: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 
 
 class BadAction(ValueError):
-    """What the model wrote is no action; the words are for the model."""
+    """The model's text is no action; the message is for the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class ActionForm:
         except (
             ValueError,
             RecursionError,
-        ):  # infinite, endless, or half a character: no server could read it
+        ):  # infinite, too deep, or half a character: no server could read it
             raise BadAction("the action has a number or a character that cannot be sent") from None
         return action
 
@@ -116,9 +116,9 @@ class OpenEnv:
 
     async def open(self, problem: Problem) -> str:
         row = {name: value for name, value in problem.extra.items() if is_json(value)}
-        while (said := await self._begin(row)) is None:  # all sessions of the server are taken
+        while (observation := await self._begin(row)) is None:  # all sessions are taken
             await asyncio.sleep(FULL_PAUSE)
-        return shorten(show(said.get("observation")), self.max_result_chars)
+        return shorten(show(observation.get("observation")), self.max_result_chars)
 
     async def _begin(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         await self.close()
@@ -142,11 +142,11 @@ class OpenEnv:
         answer = await self._ask({"type": "step", "data": action})
         if answer.get("type") == "error" and error_of(answer)[0] == "VALIDATION_ERROR":
             return self._refuse(error_of(answer)[1])
-        said = self._observation(answer)
-        reward, done = said.get("reward"), said.get("done")
+        data = self._observation(answer)
+        reward, done = data.get("reward"), data.get("done")
         if reward is not None and not (isinstance(reward, int | float) and math.isfinite(reward)):
-            raise EnvironmentBroken(f"the OpenEnv server gave {reward!r} for a reward")
-        text = shorten(show(said.get("observation")), self.max_result_chars) or "(nothing)"
+            raise EnvironmentBroken(f"the OpenEnv server gave the reward {reward!r}")
+        text = shorten(show(data.get("observation")), self.max_result_chars) or "(nothing)"
         messages = () if done else (Message(role="user", content=text),)
         return Observation(
             messages=messages, done=bool(done), reward=None if reward is None else float(reward)
@@ -159,10 +159,10 @@ class OpenEnv:
     async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         assert self.connection is not None
         try:
-            with suppress(Exception):  # a server that is full says so, and closes, before it is asked
+            with suppress(Exception):  # a full server says so, and closes, before the first message
                 await self.connection.send(json.dumps(message))
             answer = json.loads(await self.connection.recv())
-        except Exception as error:  # a connection that has ended, or what is no JSON
+        except Exception as error:  # the connection ended, or the answer is no JSON
             raise EnvironmentBroken(f"the OpenEnv server is gone: {in_a_line(error)}") from error
         if not isinstance(answer, dict) or not isinstance(answer.get("data"), dict):
             raise EnvironmentBroken(f"the OpenEnv server answers with {str(answer)[:80]!r}")
@@ -181,13 +181,13 @@ class OpenEnv:
 
 
 def error_of(answer: Mapping[str, Any]) -> tuple[str, str]:
-    """Code and words; of a validation error what is wrong in each place."""
+    """Error code and message; a validation error lists its fields."""
     data = answer["data"]
-    code, words = str(data.get("code", "")), str(data.get("message", answer.get("type")))
+    code, message = str(data.get("code", "")), str(data.get("message", answer.get("type")))
     errors = data.get("errors")
     details = [entry for entry in errors if isinstance(entry, dict)] if isinstance(errors, list) else []
     mistakes = "; ".join(f"{place(entry)}: {entry.get('msg')}" for entry in details[:3])
-    return code, mistakes or words
+    return code, mistakes or message
 
 
 def place(entry: Mapping[str, Any]) -> str:
@@ -196,7 +196,7 @@ def place(entry: Mapping[str, Any]) -> str:
 
 
 def show(observation: Any) -> str:
-    """Text as it is, where it is all there is: show({"text": "a door", "metadata": {}}) -> "a door"; else JSON."""
+    """A lone text unchanged, else JSON: show({"text": "a door", "metadata": {}}) -> "a door"."""
     if not isinstance(observation, dict):
         return "" if observation is None else str(observation)
     parts = {key: value for key, value in observation.items() if key not in HIDDEN and value is not None}
@@ -214,7 +214,7 @@ def is_json(value: Any) -> bool:
 
 
 def open_env(url: str, *, max_result_chars: int) -> Callable[[], OpenEnv]:
-    """What makes the environments of the server at this address; a ValueError says why there is none."""
+    """Makes environments of the server at this address; raises ValueError if it cannot be used."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(
             f"environment.name: the address of an OpenEnv server begins with http://, not {url!r}"

@@ -1,7 +1,7 @@
-"""Environments that say something when an episode begins: it is read with the problems, and ends their prompts.
+"""Adds the first text of environments, such as a game's first scene, to the prompts of their problems.
 
-A prompt is tokenised before its episode begins, and shared by a group. So what an environment says at the beginning
-must follow from the problem's row alone (its seed, its level); every episode checks that it hears the same again.
+A prompt is tokenised before its episode begins, and shared by a group. So this text must depend on the problem's
+row alone (its seed, its level); every episode checks that it gets the same text again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 from foresail.agents.environment import EnvironmentBroken
 from foresail.records import Problem
 
-AT_ONCE = 16  # environments that are open at the same time while problems are read
+AT_ONCE = 16  # environments open at the same time while problems are read
 
 
 class OpeningEnvironment(Protocol):
-    """An environment whose `open` begins an episode and returns what it says, "" for nothing."""
+    """An environment whose `open` begins an episode and returns its first text, or ""."""
 
     async def open(self, problem: Problem) -> str: ...
 
@@ -27,9 +27,9 @@ class OpeningEnvironment(Protocol):
 
 
 def add_openings(make: Callable[[], OpeningEnvironment], problems: Sequence[Problem]) -> list[Problem]:
-    """Each problem with what its environment says at the end of the prompt. A ValueError says what went wrong."""
-    with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own in this thread
-        texts = aside.submit(asyncio.run, open_all(make, problems)).result()
+    """Each problem with its environment's first text at the end of the prompt."""
+    with ThreadPoolExecutor(1) as executor:  # in a notebook this thread already has an event loop
+        texts = executor.submit(asyncio.run, open_all(make, problems)).result()
     return [with_opening(problem, text) for problem, text in zip(problems, texts, strict=True)]
 
 
@@ -51,20 +51,20 @@ async def open_all(make: Callable[[], OpeningEnvironment], problems: Sequence[Pr
 
 def with_opening(problem: Problem, text: str) -> Problem:
     """with_opening(…"Play."…, "You see a door.") has the prompt "Play.\\n\\nYou see a door."."""
-    if not text or hears(problem, text):
+    if not text or has_opening(problem, text):
         return problem
     *before, last = problem.prompt
-    said = f"{last.content}\n\n{text}" if last.content else text
-    return replace(problem, prompt=(*before, replace(last, content=said)))
+    content = f"{last.content}\n\n{text}" if last.content else text
+    return replace(problem, prompt=(*before, replace(last, content=content)))
 
 
-def hears(problem: Problem, text: str) -> bool:
+def has_opening(problem: Problem, text: str) -> bool:
     return text in problem.prompt[-1].content
 
 
 def check_opening(problem: Problem, text: Any) -> None:
-    """At the beginning of an episode."""
-    if text and not hears(problem, text):
+    """Check at an episode's start that the environment's first text is the one in the prompt."""
+    if text and not has_opening(problem, text):
         raise EnvironmentBroken(
             f"it began with {text[:80]!r}, and when prompts were read it said something else; let it follow from "
             "the problem's row alone, by a column seed for instance"

@@ -1,8 +1,8 @@
-"""Threads for functions that block, so that the event loop goes on.
+"""A thread pool for blocking functions that an event loop waits for.
 
-Three things differ from the standard library's pool. The clock of a call starts with the call, not while it waits
-for a thread. A call that does not end keeps its thread, and another takes its place, so that tools that hang do not
-stall the others. And Python may exit while such a call still runs.
+It differs from the standard library's pool in three ways. A call's time limit starts when the call starts, not
+while it waits for a thread. A call that exceeds its limit keeps its thread, and a new thread takes its place, so
+tools that hang do not stall others. Python may exit while such a call still runs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-MAX_THREADS = 1024  # that work at a time, and mostly wait; those that were given up are not counted
+MAX_THREADS = 1024  # without those of calls that exceeded their limit
 
 
 class TooSlow(Exception):
-    """A call ran longer than it may."""
+    """A call exceeded its time limit."""
 
 
 class ThreadCall:
-    """A function on its way through a thread, and whoever waits for it."""
+    """A function to run in a thread, and the future that waits for it."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
@@ -35,7 +35,7 @@ class ThreadCall:
         self.given_up = False
 
     def run(self) -> Any:
-        """What it returns, in a tuple, or what it raises."""
+        """Its value, in a tuple, or the exception it raised."""
         self.tell(self.started, None)
         try:
             return (self.context.run(self.function),)
@@ -43,17 +43,17 @@ class ThreadCall:
             return error
 
     def tell(self, future: asyncio.Future[Any], outcome: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(settle, future, outcome)
 
 
 def settle(future: asyncio.Future[Any], outcome: Any) -> None:
     if not future.done():
-        future.set_result(outcome)  # an exception as a value too: a future refuses StopIteration
+        future.set_result(outcome)  # exceptions too: `set_exception` refuses StopIteration
 
 
 class Threads:
-    """`await threads.run(function, seconds)`: what it returns or raises; TooSlow when the time is over."""
+    """`await threads.run(function, seconds)` returns or raises as the function does, or raises TooSlow."""
 
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
         self.max_threads = max_threads
@@ -85,7 +85,7 @@ class Threads:
         self.start_thread()
 
     def leave(self, call: ThreadCall) -> None:
-        """Nobody waits for it any more: if it still runs, its place is free for another thread."""
+        """Stop waiting for a call; if it still runs, another thread may take its place."""
         with self.lock:
             if not call.running:
                 with suppress(ValueError):
@@ -101,7 +101,7 @@ class Threads:
         threading.Thread(target=self.work, name="tool", daemon=True).start()
 
     def work(self) -> None:
-        """Calls one after the other; ends when none waits, or when its place was taken."""
+        """Run calls until none waits, or until another thread took this one's place."""
         while True:
             with self.lock:
                 if not self.waiting:

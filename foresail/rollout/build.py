@@ -1,4 +1,4 @@
-"""The fleet that a recipe asks for: one engine in this process, several in processes of their own, or vLLM."""
+"""Builds a recipe's fleet: one engine in this process, several in their own processes, or vLLM."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from foresail.runlog.process_log import ProcessLog
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name
-Stream = Callable[[Callable[[Decoder], Named]], Named]  # what such a function reads of the trained model
+Stream = Callable[[Callable[[Decoder], Named]], Named]  # reads weights from the trained model on all ranks
 
 
 def build_fleet(
@@ -62,12 +62,12 @@ def build_fleet(
     logs: Path | None = None,
     stream: Stream | None = None,
 ) -> Fleet:
-    """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
+    """Engines with the model's weights, for samples of at most `max_length` tokens including the prompt.
 
-    Whatever [engine] says reaches each of them, or is refused; those on a CPU share its rows and cache.
+    Each option of [engine] is applied to every engine or refused; engines on a CPU share the rows and the cache.
 
-    `vocabulary` has the bytes of every token; stop strings need it. A `cluster` of Ray is open. What engines'
-    processes print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
+    `vocabulary` has the bytes of every token, for stop strings. A Ray `cluster` is already open. The output of
+    engines' processes goes to `logs`. `stream` makes the other ranks send their part of sharded weights.
     """
     stream, cluster = stream or (lambda read: read(model)), cluster or Cluster()
     device: Device = "cuda" if model.device.type == "cuda" else "cpu"
@@ -104,7 +104,7 @@ def gather(
     weights: WeightSync | None = None,
     replacements: Replacements | None = None,
 ) -> Fleet:
-    """Instances of any backend under the scheduler that the settings ask for."""
+    """A fleet of instances with the recipe's scheduler."""
     return Fleet(
         instances,
         build_policy(choose_policy(rollout, instances)),
@@ -116,7 +116,7 @@ def gather(
 
 
 def gather_remote(start: Start, kind: str, rollout: parts.Rollout, *, max_length: int) -> Fleet:
-    """`rollout.workers` engines, at least one, that start side by side; one that is lost is replaced."""
+    """`rollout.workers` engines, at least one, which start at the same time; a lost one is replaced."""
     instances = [start(f"{kind} {number}") for number in range(max(1, rollout.workers))]
     try:
         return gather(
@@ -133,7 +133,7 @@ def gather_remote(start: Start, kind: str, rollout: parts.Rollout, *, max_length
 
 
 def choose_policy(rollout: parts.Rollout, instances: Sequence[Instance]) -> str:
-    """One engine does best with a queue of its own: its cache is filled, and siblings share their prompts."""
+    """Whole groups for a single engine, so that its own queue fills the cache and siblings share prompts."""
     if rollout.policy != "auto":
         return rollout.policy
     return "context" if len(instances) > 1 else "group"
@@ -163,7 +163,7 @@ def worker_starter(
     vocabulary: Sequence[bytes],
     logs: Path | None,
 ) -> Start:
-    """Processes on this machine, which read the model's own weights."""
+    """Starts processes on this machine, which read the model's weights in shared memory."""
     weights = SharedWeights(model.named_parameters)
     return partial(
         WorkerInstance,
@@ -185,7 +185,7 @@ def ray_starter(
     logs: Path,
     stream: Stream,
 ) -> Start:
-    """Actors: on the trainer's memory where they are placed beside it, with copies of the weights elsewhere."""
+    """Starts Ray actors, with the weights in shared memory on the trainer's host or with copies elsewhere."""
     home, here = this_node(), model.device.type
     options = engine_options(engine, max_length, vocabulary)
     if cluster.placement == "colocated":
@@ -201,7 +201,7 @@ def ray_starter(
     device: Device = "cuda" if on_cards else "cpu"
     if rollout.backend == "vllm":
         spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
-        # through host memory: what vLLM has on a card belongs to a process of its own
+        # through host memory: vLLM's memory on a GPU belongs to another process
         transport = make_transport(cluster, "gloo", on_cards=False)
         weights = CopiedWeights(partial(stream, saved_weights), transport, unit=layer_of)
     else:
@@ -260,7 +260,7 @@ def vllm_starter(
     stream: Stream,
     logs: Path | None = None,
 ) -> Start:
-    """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights.
+    """Starts vLLM engines beside the trainer, each in its own processes with a copy of the weights.
 
     All of them print to one file, `vllm.log`.
     """
@@ -272,7 +272,7 @@ def vllm_starter(
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:
-    """On a CPU a step's time grows with every guess, and without machine code finding them takes too long."""
+    """Whether to draft. On a CPU the cost of a step grows with its drafts, and uncompiled search is too slow."""
     if rollout.drafts == "auto":
         return model.device.type == "cuda" and numba is not None
     return rollout.drafts == "on"

@@ -1,4 +1,4 @@
-"""The capacity of every instance: KV tokens reserved and rows taken, by the scheduler's own count."""
+"""The scheduler's count of each instance's reserved KV tokens and rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foresail.rollout.ranking import Ranking
 
 @dataclass(kw_only=True)
 class Capacity:
-    """What is left on one instance, and the requests that run there, oldest first."""
+    """An instance's free capacity, and the requests that run there, oldest first."""
 
     number: int
     free_tokens: int
@@ -21,7 +21,7 @@ class Capacity:
     siblings: Counter[int] = field(default_factory=Counter)  # rows by group
 
     def need(self, spec: SampleSpec, tokens: int) -> int:
-        """What a request would hold here with so many tokens behind its prompt."""
+        """KV tokens that a request with `tokens` tokens after its prompt would hold here."""
         shared = self.shares_prompts and self.siblings[spec.group] > 0
         return tokens if shared else spec.prompt_tokens + tokens
 
@@ -30,12 +30,12 @@ class Capacity:
 
 
 class Capacities:
-    """All instances, the one with most free tokens first; those without a free row come last."""
+    """All instances, those with most free tokens first and those without a free row last."""
 
     def __init__(self) -> None:
         self._capacities: dict[str, Capacity] = {}
         self._order: Ranking[str] = Ranking()
-        self._added: dict[str, InstanceState] = {}  # those that are gone, too
+        self._added: dict[str, InstanceState] = {}  # also those that were lost
 
     def __contains__(self, name: str) -> bool:
         return name in self._capacities
@@ -46,7 +46,7 @@ class Capacities:
 
     @property
     def largest(self) -> int:
-        """Tokens the largest instance holds when it is empty."""
+        """The KV capacity of the largest instance in tokens."""
         return max((self._added[name].kv_tokens for name in self._capacities), default=0)
 
     def add(self, state: InstanceState) -> None:
@@ -65,7 +65,7 @@ class Capacities:
         self._rank(state.name)
 
     def remove(self, name: str) -> list[str]:
-        """Take an instance out; the requests that ran there. None did if it is gone already."""
+        """Remove an instance; returns the requests that ran there, none if it was already removed."""
         if name not in self._added:
             raise ValueError(
                 f"there is no instance {name!r}; there are {', '.join(self._capacities) or 'none'}"
@@ -75,9 +75,9 @@ class Capacities:
         return [] if capacity is None else [*capacity.running]
 
     def best(self, spec: SampleSpec, tokens: int, *, last: str | None, home: str | None) -> str | None:
-        """Where a request with so many tokens behind its prompt fits: most free tokens first, `last` among equals.
+        """The instance for a request: of those with room the one with most free tokens, among equals `last`.
 
-        If it does not fit there, it may where a sibling holds the prompt already.
+        If it does not fit there, it may fit where a sibling already holds the prompt.
         """
         name = self._order.first()
         if name is None:
@@ -108,7 +108,7 @@ class Capacities:
 
     def give_back(self, dispatch: Dispatch) -> None:
         capacity = self._capacities[dispatch.instance]
-        capacity.siblings[dispatch.spec.group] -= 1  # the last one to leave gives back the prompt
+        capacity.siblings[dispatch.spec.group] -= 1  # the last sibling frees the prompt
         capacity.free_tokens += capacity.need(dispatch.spec, reserved_tokens(dispatch))
         if not capacity.siblings[dispatch.spec.group]:
             del capacity.siblings[dispatch.spec.group]
@@ -122,5 +122,5 @@ class Capacities:
 
 
 def reserved_tokens(dispatch: Dispatch) -> int:
-    """What a chunk may come to hold beside its prompt: what is generated, and the chunk itself."""
+    """KV tokens that a chunk may need besides its prompt: those generated so far, and the chunk's."""
     return dispatch.generated + dispatch.max_tokens

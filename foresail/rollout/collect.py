@@ -1,9 +1,8 @@
-"""The groups one step learns from: launched, generated, graded, and replaced while they teach nothing.
+"""Collects the groups of one training step; groups without a learning signal are replaced.
 
-A sample is handed to the judge when it ends, and the engines go on with the others. A group whose rewards are
-all equal gives no gradient; the controller launches more as soon as it knows, and closes the step on the first
-run of launches that has enough. What comes back depends neither on which answer ended first nor on which
-verdict came first: only on what was launched, in launch order.
+A sample goes to the judge when it ends, while the engines continue with the others. A group whose rewards are all
+equal gives no gradient, so the controller launches another. The step ends with the first launches, in order, that
+have enough usable groups. So the result depends on launch order, not on which answer or verdict came first.
 """
 
 from __future__ import annotations
@@ -19,30 +18,38 @@ from foresail.rewards.group_rewards import right_or_wrong
 from foresail.rollout.controller import Controller, StepEnd
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.stream import GroupJudge, Judge, RewardsOf, Stream, StreamKind, keep_verdicts, nap
+from foresail.rollout.stream import (
+    GroupJudge,
+    Judge,
+    RewardsOf,
+    Stream,
+    StreamKind,
+    keep_verdicts,
+    sleep_briefly,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """All groups up to the one that closed the step, and those to learn from, both in launch order.
+    """All groups up to the one that ended the step, and those to learn from, both in launch order.
 
-    Which later groups were under way depends on the machine, so they are only counted.
+    Which later groups were running depends on the machine, so they are only counted.
     """
 
     launched: tuple[Group, ...]
     chosen: tuple[Group, ...]
-    num_surplus: int = field(default=0, compare=False)  # taught something too, but came too late
+    num_surplus: int = field(default=0, compare=False)  # usable groups after the step's end
     num_cancelled: int = field(default=0, compare=False)
-    share: float = field(default=1.0, compare=False)  # of groups that teach, for the next step's launches
+    share: float = field(default=1.0, compare=False)  # of usable groups, to plan the next step's launches
 
     @property
     def solved(self) -> bool:
-        """Every sample of every group is right: nothing is left to learn from these problems."""
+        """Whether every sample of every group is right."""
         return bool(self.launched) and all(group.pass_rate == 1 for group in self.launched)
 
 
 class NoSignal(RunStopped):
-    """No group of the step had two different rewards; `collected` holds what was generated, for the log."""
+    """No group of the step had two different rewards; `collected` has all groups, for the log."""
 
     def __init__(self, message: str, collected: Collected) -> None:
         super().__init__(message)
@@ -59,14 +66,13 @@ def collect(
     usable: Callable[[Group], bool],
     judge_group: GroupJudge = keep_verdicts,
     rewards_of: RewardsOf = right_or_wrong,
-    wait: Callable[[], None] = nap,
+    wait: Callable[[], None] = sleep_briefly,
     stream: StreamKind = Stream,
 ) -> Collected:
-    """Generate and judge until the controller has enough groups that are `usable`; raises if there is none.
+    """Generate and judge until the controller has enough `usable` groups; raises NoSignal if there is none.
 
-    `problem_of` says which problem the step's first, second, … launch takes; `wait` passes time when there is
-    nothing to do. `stream` says what becomes of a sample between its launch and its verdict: a `CarryingStream`
-    loses nothing that was generated to the next step.
+    `problem_of` maps the number of a launch to its problem; `wait` sleeps while nothing can be done. `stream` is
+    the kind of stream: `Stream`, or a `CarryingStream` that keeps unfinished samples for the next step.
     """
     groups = stream(
         fleet=fleet,
@@ -101,16 +107,14 @@ def gradable(group: Group) -> bool:
 
 
 def teaches(group: Group) -> bool:
-    """Rewards [1, 0, 1] teach, [1, 1, 1] and [0, 0, 0] do not; nothing does where a verdict failed."""
+    """Whether rewards differ and no verdict failed: [1, 0, 1] teaches, [1, 1, 1] does not."""
     return not group.failed and has_spread([reward for reward in group.rewards if reward is not None])
 
 
 def explain(groups: Sequence[Group], num_samples: int) -> str:
-    """Why nothing can be learned, with the pass rates, and what to do about it."""
+    """Why the step has no signal, with the pass rates and advice."""
     if groups and len(failures(groups)) == len(groups) * num_samples:
-        return (
-            f"every verdict of the step failed: {describe_failures(groups)}. Mend the grader or the problems"
-        )
+        return f"every verdict of the step failed: {describe_failures(groups)}. Correct the grader or the problems"
     failed, rates = sum(group.failed for group in groups), describe_rates(groups, num_samples)
     return (
         f"nothing to learn from {len(groups)} groups of {num_samples} samples: all rewards were equal "
@@ -121,7 +125,7 @@ def explain(groups: Sequence[Group], num_samples: int) -> str:
 
 
 def describe_rates(groups: Sequence[Group], num_samples: int) -> str:
-    """describe_rates(…, 4) -> "Pass rates: 0/4 right: 7 prompts. "; "" where nobody says what is right."""
+    """describe_rates(…, 4) -> "Pass rates: 0/4 right: 7 prompts. "; "" for rewards without right or wrong."""
     if any(verdict.status == "scored" for group in groups for verdict in group.verdicts):
         return ""
     rates = Counter(round(group.pass_rate * num_samples) for group in groups)
@@ -130,20 +134,20 @@ def describe_rates(groups: Sequence[Group], num_samples: int) -> str:
 
 
 def advise(groups: Sequence[Group]) -> str:
-    """What to change, by what became of most samples."""
+    """Advice by the most common status."""
     statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
     samples = [sample for group in groups for sample in group.samples]
-    commonest, _ = statuses.most_common(1)[0]
+    most_common, _ = statuses.most_common(1)[0]
     if sum(sample.finish == "length" for sample in samples) > len(samples) / 2:
         return "Most responses were cut at the limit: raise sampling.max_new_tokens"
-    if commonest == "unparsable":
+    if most_common == "unparsable":
         return (
             "Most responses have no answer that the grader finds: say in data.suffix how to give it, or set "
             'reward.accept = "any"'
         )
-    if commonest == "scored":
+    if most_common == "scored":
         return "Look at RUN/rollouts whether the reward tells the samples of a prompt apart"
-    if commonest == "correct":
+    if most_common == "correct":
         return "Bring harder problems"
     return (
         "Bring easier problems or a better starting model, raise samples_per_prompt, and look at RUN/rollouts "

@@ -1,9 +1,9 @@
-"""Which groups a step launches, learns from and cancels: continuous rollout with an unbiased end.
+"""Decides which groups a step launches, learns from and cancels, without a bias by length.
 
-A group that taught nothing is replaced the moment its last verdict comes, by as many launches as the share
-of valid groups asks for. The step closes on the shortest run of launches, from the first on, whose groups are
-all scored and of which enough are valid. Launch order and validity decide, never length: no long answer is
-dropped because a short one ended sooner. What was launched later is cancelled.
+A group without a learning signal is replaced at its last verdict, by as many launches as the share of valid groups
+requires. The step ends at the shortest prefix of launches that is all scored and has enough valid groups. Launch
+order and validity decide, never length: no long answer is dropped because a short one ended sooner. Later launches
+are cancelled.
 
 Events in, decisions out: no torch, no clock, no engine. The loop of a step:
 
@@ -20,17 +20,17 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-ROUNDING = 1e-9  # 21 / 0.7 must ask for 30 launches, whatever the last bit says
+ROUNDING = 1e-9  # 21 / 0.7 must give 30 launches despite rounding errors
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepEnd:
-    """How a step ends. All groups are in launch order.
+    """The end of a step; all groups are in launch order.
 
-    Two were wanted; 0 and 2 are valid, 1 is not; of the later ones 3 is valid, 4 is not, and 5 still runs:
+    Of two required groups, 0 and 2 are valid, 1 is not; of the later ones 3 is valid, 4 is not, and 5 still runs:
     StepEnd(prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=…)
 
-    Only `prefix` may leave a trace in a run's state. Which later groups ended in time depends on the machine.
+    Only `prefix` may affect a run's state: which later groups ended in time depends on the machine.
     """
 
     prefix: tuple[int, ...]
@@ -43,13 +43,13 @@ class StepEnd:
 class Controller:
     """One step's launches.
 
-    A step is to come to `num_groups` valid groups. `share_before` is the share of valid groups to expect, and
-    `weight_before` how many verdicts that counts for: `num_groups` by default. Launches cannot be taken back, so
-    with a much smaller weight the first few verdicts, often those of short and easy problems, would launch far too
-    many. A first step knows nothing; with a share of 1.0 it launches `num_groups` and learns from there.
+    A step needs `num_groups` valid groups. `share_before` is the expected share of valid groups, and
+    `weight_before`, by default `num_groups`, how many verdicts it counts for. A much smaller weight would launch
+    far too many after the first few verdicts, which are often of short and easy problems. In a first step the share
+    is 1.0, so it begins with `num_groups` launches.
 
-    After `cap` launches the step closes on what there is, which may be nothing; whoever has the verdicts then
-    says why (see `collect.explain`). No more than `at_once` groups are under way, where that is given.
+    After `cap` launches the step ends with what there is, perhaps nothing (see `collect.explain`). At most
+    `max_active` groups run at the same time.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Controller:
         cap: int,
         share_before: float = 1.0,
         weight_before: float | None = None,
-        at_once: int | None = None,
+        max_active: int | None = None,
     ) -> None:
         if num_groups < 1 or cap < 1:
             raise ValueError(f"a step needs num_groups and cap of 1 or more, not {num_groups} and {cap}")
@@ -68,36 +68,36 @@ class Controller:
                 f"share_before {share_before} is no share of groups; use one above 0 and up to 1"
             )
         self.num_groups, self.cap, self.share_before = num_groups, cap, share_before
-        self.at_once = cap if at_once is None else at_once
+        self.max_active = cap if max_active is None else max_active
         self.weight_before = num_groups if weight_before is None else weight_before
         if not self.weight_before > 0:
             raise ValueError(f"weight_before {weight_before} lets no estimate start; use a number above 0")
         self._order: list[int] = []
-        self._valid: dict[int, bool | None] = {}  # None while it runs or is graded
+        self._valid: dict[int, bool | None] = {}  # None until it is scored
         self._num_scored = self._num_valid = 0
         self._prefix_length = 0
         self._chosen: list[int] = []
         self._closing: StepEnd | None = None
 
     @classmethod
-    def for_all(cls, count: int, *, at_once: int | None = None) -> Self:
-        """For validation: every group is wanted, and none is cancelled."""
-        return cls(num_groups=count, cap=count, at_once=at_once)
+    def for_all(cls, count: int, *, max_active: int | None = None) -> Self:
+        """For validation: every group is used, and none is cancelled."""
+        return cls(num_groups=count, cap=count, max_active=max_active)
 
     @property
     def num_active(self) -> int:
-        """Groups that are launched and not scored."""
+        """Groups that are launched but not scored."""
         return len(self._order) - self._num_scored
 
     @property
     def share(self) -> float:
-        """The share of valid groups by all verdicts so far."""
+        """The estimated share of valid groups."""
         return self._smooth(self._num_valid, self._num_scored)
 
     def next_launches(self) -> int:
-        """How many groups to launch now, so that those under way should suffice."""
+        """How many groups to launch now, so that the running ones should suffice."""
         enough = launches_for(self.num_groups - self._num_valid, self.share)
-        return max(0, min(min(enough, self.at_once) - self.num_active, self.cap - len(self._order)))
+        return max(0, min(min(enough, self.max_active) - self.num_active, self.cap - len(self._order)))
 
     def launched(self, group: int) -> None:
         assert group not in self._valid, f"group {group} is launched twice"
@@ -106,7 +106,7 @@ class Controller:
         self._valid[group] = None
 
     def scored(self, group: int, *, valid: bool) -> None:
-        """A group's last verdict is in. One that comes after the closing is too late to change it."""
+        """Record a group's last verdict. It changes nothing after the step's end."""
         assert self._valid[group] is None, f"group {group} is scored twice"
         self._valid[group] = valid
         self._num_scored += 1
@@ -114,7 +114,7 @@ class Controller:
         self._advance()
 
     def closing(self) -> StepEnd | None:
-        """The step's end, once it is certain; the same from then on."""
+        """The step's end, or None while it is undecided."""
         if self._closing is None and self._closes:
             later = self._order[self._prefix_length :]
             self._closing = StepEnd(

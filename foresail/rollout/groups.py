@@ -1,8 +1,7 @@
-"""From a problem to the requests of its group, and from what was generated to samples.
+"""Makes the requests of a problem's group, and samples from their completions.
 
-A request may come back with more prompt: after a step that ended before it did (`leftovers.py`), or with what a
-tool answered. Then the next part of it is a request of its own, made by `continue_request`, and `to_sample` makes
-one flat record of all parts.
+A request may be continued with a longer prompt: in the next step (`leftovers.py`), or after a tool's answer. Each
+part is a request of its own, made by `continue_request`, and `to_sample` makes one flat record of all parts.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSpec:
-    """What to generate for every problem, and the part of the noise key they have in common."""
+    """How to sample every problem, and the common part of the noise keys."""
 
     sampling: Sampling
     num_samples: int
     besides: tuple[Sampling, ...] = ()  # one more sample each: a greedy one, say
     stop_ids: tuple[int, ...]
-    closing: tuple[int, ...] = ()  # what closes thinking at sampling.thinking_budget
+    closing: tuple[int, ...] = ()  # tokens that close thinking at sampling.thinking_budget
     seed: int
     step: int
 
     @property
     def samplings(self) -> tuple[Sampling, ...]:
-        """Of every sample of a problem, by its number."""
+        """The sampling of every sample of a problem, by its number."""
         return (self.sampling,) * self.num_samples + self.besides
 
 
@@ -47,7 +46,7 @@ def specify_groups(
     seed: int,
     step: int,
 ) -> GroupSpec:
-    """With what ends a response of this tokenizer, and what closes its thinking."""
+    """A spec with the tokenizer's stop ids and the tokens that close thinking."""
     return GroupSpec(
         sampling=sampling,
         num_samples=num_samples,
@@ -85,9 +84,9 @@ def to_spec(request: Request, group: int, sample: int) -> SampleSpec:
 
 
 def continue_request(before: Parked | Completion, appended: Sequence[int] = ()) -> Request:
-    """The rest of a request as one of its own: what it has, and what is appended, is its prompt.
+    """The rest of a request as a new one; its prompt is all tokens so far and the appended ones.
 
-    The noise goes on, since it is keyed by position, and the limit is of the whole: a request of at most 100 new
+    The noise continues, since it is keyed by position, and the limit counts all parts: a request of at most 100 new
     tokens that has generated 60 and gets 10 appended may generate 30 more.
     """
     request, behind = before.request, (*before.ids, *appended)
@@ -101,7 +100,7 @@ def continue_request(before: Parked | Completion, appended: Sequence[int] = ()) 
 
 
 def behind_prompt(spec: SampleSpec, request: Request, ids: Sequence[int]) -> Sequence[int]:
-    """All that follows the first prompt of a sample: earlier turns, what was appended, and `ids`."""
+    """All tokens after a sample's first prompt: earlier turns, appended tokens and `ids`."""
     earlier = request.prompt[spec.prompt_tokens :]
     return [*earlier, *ids] if earlier else ids
 
@@ -109,9 +108,9 @@ def behind_prompt(spec: SampleSpec, request: Request, ids: Sequence[int]) -> Seq
 def to_sample(*parts: Parked | Completion) -> Sample:
     """Prompt and response as one flat record; of several parts, each continues the one before.
 
-    What a later part's prompt has beyond the part before is the world's: it begins a turn, with loss mask 0.
+    Tokens that a later part's prompt appends are the environment's: they begin a turn, with loss mask 0.
     Prompt 1 2, generated 3, appended 4, generated 5: ids 1 2 3 4 5, loss mask 0 0 1 0 1, turns 0 0 0 1 1.
-    What a thinking budget has put in is the model's turn without a loss.
+    Tokens that a thinking budget inserted belong to the model's turn, with loss mask 0.
     """
     last = parts[-1]
     assert isinstance(last, Completion), "the last part has ended"
@@ -139,7 +138,7 @@ def to_sample(*parts: Parked | Completion) -> Sample:
 
 
 def merge_side(before: Sequence[Any], after: Sequence[Any], count: int) -> list[Any]:
-    """Data of a sample's first tokens, and of its last ones; of `count` tokens what was known first stands:
+    """Merge data of a sample's first and of its last tokens into `count` values; `before` has precedence:
 
     merge_side([1, None], [8, 3, 5], 4) -> [1, 8, 3, 5], merge_side([1, 2], [], 3) -> [1, 2, None]
     """

@@ -1,8 +1,7 @@
-"""An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
+"""The interface of engines to the scheduler: chunks go in, tokens come out.
 
-Backends: `native` (an engine in this process), `vllm/` (vLLM), either of them elsewhere behind `remote`
-(`remote/`), and simulated ones (simulate/). A new backend is one class
-with these methods that says in its `capabilities` what it can do.
+Backends: `native` (an engine in this process), `vllm/`, either of them in another process (`remote/`), and
+simulated ones (`simulate/`). A new backend is one class with these methods that states its `capabilities`.
 """
 
 from __future__ import annotations
@@ -16,29 +15,27 @@ from foresail.engine.request import Completion, Parked, Request
 from foresail.records import RunStopped
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
-Work = Request | Parked  # to begin with, or to go on with
+Work = Request | Parked  # a new request, or one to continue
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a backend can do. What it cannot is refused or worked around by name: see `requirements.py`."""
+    """What a backend can do; for what it cannot see `requirements.py`."""
 
-    keyed_noise: (
-        bool  # a token's noise follows from its request's key and its position, so it can be repeated
-    )
-    parking: bool  # a request can stop after a chunk and go on from there, here or elsewhere
-    drafts: bool  # it checks drafts that are copied from siblings
-    memory_lending: bool  # its cache has memory only inside `at_work`; else it keeps it all the time
-    logprobs: bool  # it tells the log-probability of every token; else they are 0
-    forcing: bool = False  # it puts tokens in where a thinking budget is used up
-    partial_output: bool = False  # it reports new tokens while a chunk runs; else they come as chunks end
+    keyed_noise: bool  # noise depends on the request's key and the position only, so samples can be repeated
+    parking: bool  # a request can stop after a chunk and continue on any instance
+    drafts: bool  # it checks drafts from siblings' texts
+    memory_lending: bool  # its cache has memory only inside `at_work`; else always
+    logprobs: bool  # it returns the log-probability of every token; else 0
+    forcing: bool = False  # it inserts the closing tokens at a thinking budget
+    partial_output: bool = False  # it reports new tokens while a chunk runs; else at its end
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkOrder:
-    """A chunk to run: the request when it starts, or what was parked of it by its last chunk.
+    """A chunk to run: a new request, or one that was parked after its last chunk.
 
-    With `stream` its new tokens are reported while it runs, where the backend can.
+    With `stream` its new tokens are reported while it runs, if the backend can.
     """
 
     dispatch: Dispatch
@@ -48,7 +45,7 @@ class ChunkOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class NewTokens:
-    """Tokens of a request's response, the first of them at place `start`, and their log-probabilities."""
+    """Tokens of a response from position `start` on, and their log-probabilities."""
 
     request_id: str
     start: int
@@ -56,7 +53,7 @@ class NewTokens:
     logprobs: Sequence[float]
 
     def after(self, count: int) -> NewTokens:
-        """Without those of the response's first `count` tokens."""
+        """The tokens after the response's first `count`."""
         skipped = max(0, count - self.start)
         return NewTokens(
             request_id=self.request_id,
@@ -68,10 +65,10 @@ class NewTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A chunk that ended, for the scheduler, and what was generated so far, for the next chunk or the grader.
+    """The end of a chunk, with the tokens so far.
 
-    A request that is not finished rests where it ran, until the next poll or order, or was parked: then
-    `parked` has its keys and values.
+    An unfinished request rests on its instance until the next poll or order, or was parked: then `parked` has its
+    keys and values.
     """
 
     event: ChunkEnded
@@ -89,7 +86,7 @@ class Report:
 
 
 class InstanceLost(RunStopped):
-    """An instance is gone; what it ran must run elsewhere."""
+    """An instance was lost; its requests must run elsewhere."""
 
     def __init__(self, name: str, why: str = "its process ended") -> None:
         super().__init__(f"instance {name} is gone: {why}")
@@ -97,11 +94,11 @@ class InstanceLost(RunStopped):
 
 
 class NoAnswer(InstanceLost):
-    """An instance does not answer: as good as gone."""
+    """An instance does not answer, and counts as lost."""
 
 
 class EngineFailed(RunStopped):
-    """An error ended an engine elsewhere; `trace` is what it left."""
+    """An error ended an engine in another process; `trace` is its traceback."""
 
     def __init__(self, name: str, trace: str) -> None:
         trace = trace.rstrip()
@@ -111,9 +108,9 @@ class EngineFailed(RunStopped):
 
 
 class Instance(Protocol):
-    """submit, cancel, poll; `update_weights` between steps. Each may find that it is gone: `InstanceLost`."""
+    """submit, cancel, poll; `update_weights` between steps. Each may raise `InstanceLost`."""
 
-    works_by_itself: bool  # else polling is what makes it work, and nobody should sleep while it has a load
+    works_by_itself: bool  # else it works only inside `poll`: never sleep while it has a load
 
     @property
     def state(self) -> InstanceState:
@@ -124,39 +121,39 @@ class Instance(Protocol):
 
     @property
     def cache_bytes(self) -> int:
-        """Of the device's memory, beside what PyTorch allocates, while it is at work."""
+        """Device memory that the cache holds inside `at_work`, besides PyTorch's own."""
 
     @property
     def load(self) -> int:
-        """How many chunks it has, running or queued."""
+        """Number of chunks, running or queued."""
 
     def submit(self, order: ChunkOrder) -> None: ...
 
     def cancel(self, request_id: str) -> None:
-        """Forget a chunk; what it generated is of no use to anybody. Fine if it has just ended."""
+        """Drop a chunk and its tokens; allowed if it has just ended."""
 
     def poll(self) -> Sequence[Report | NewTokens]:
-        """What ended since the last call, and new tokens of chunks that stream.
+        """Chunks that ended since the last call, and new tokens of chunks with `stream`.
 
-        An engine in this process works here; others work by themselves.
+        An engine in this process takes a step here; others work by themselves.
         """
 
     def park(self, request_id: str) -> Parked | None:
-        """Take out a request that rests here, or runs. None where that cannot be done, or it is gone."""
+        """Take out a resting or running request; None if that is impossible or it has ended."""
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
-        """All behind a request's prompt so far, elsewhere: text that its siblings here may be about to say."""
+        """Learn the response so far of a request that runs elsewhere, to draft for its siblings here."""
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
-        """All of them to their end, by plain steps, while nothing else runs: for checks and single answers."""
+        """Generate all requests by plain steps while nothing else runs: for checks and single answers."""
 
     def at_work(self) -> AbstractContextManager[None]:
-        """Its cache has its memory inside; afterwards the trainer has it, where it can be lent."""
+        """The cache has its memory inside the block; afterwards it is lent to the trainer if possible."""
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of its work since the last call."""
 
     def update_weights(self, version: int) -> None:
-        """All chunks under way have ended or been cancelled; the weights are those of this version from now on."""
+        """Use the weights of this version; no chunk may be running."""
 
     def close(self) -> None: ...

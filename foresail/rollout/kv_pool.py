@@ -1,6 +1,6 @@
-"""Keys and values of requests between two chunks: in host memory, up to a bound, the rest is computed again.
+"""Holds keys and values of requests between two chunks in host memory, up to a limit.
 
-Strictly a convenience: whoever finds a request's pages gone recomputes them and gets the same tokens.
+It only saves time: for a request without pages they are recomputed, and its tokens are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from foresail.engine.request import Parked
 
 
 class KVPool:
-    """Parked requests by id. Over the bound, the one that has waited longest loses its keys and values."""
+    """Parked requests by id. Above the limit the one that has waited longest loses its keys and values."""
 
     def __init__(self, max_bytes: int) -> None:
         if max_bytes < 0:
@@ -34,7 +34,7 @@ class KVPool:
         self._make_room()
 
     def take(self, request_id: str) -> Parked:
-        """Out of the pool: its next chunk is about to run."""
+        """Remove a request from the pool, to run its next chunk."""
         parked = self._parked.pop(request_id)
         self.num_bytes -= num_bytes(parked)
         return parked

@@ -1,9 +1,9 @@
-"""Work of groups that a step did not need, for the next one that samples the same problem.
+"""Keeps samples of groups that a step did not need, for the next step with the same problem.
 
-The problems that a step launched beyond its end are the first of the next step. With leftovers their samples
-go on where they stopped, under the new weights: nothing is generated twice, but a sample may then have tokens of
-two policies (each is marked with its own), and which samples were under way may depend on the machine. So it is off
-unless the recipe asks for it. A checkpoint holds them (`train/rollouts/leftovers.py`).
+The next step begins with the problems that a step launched beyond its end. With leftovers their samples continue
+under the new weights. Nothing is generated twice, but a sample may have tokens of two policies (each token has its
+version), and which samples were running may depend on the machine. So this is off by default. Checkpoints hold the
+leftovers (`train/rollouts/leftovers.py`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from foresail.rollout.groups import continue_request, requests, to_spec
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
 
-Parts = tuple[Parked, ...]  # of one sample, a step each
+Parts = tuple[Parked, ...]  # of one sample, one per step
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A problem's samples by number: those that ended, and those that were half-way."""
+    """A problem's samples by number: finished ones, and parts of unfinished ones."""
 
     samples: Mapping[int, Sample]
     parked: Mapping[int, Parts]
@@ -34,10 +34,10 @@ Leftovers = dict[str, Leftover]  # by problem
 
 @dataclass(kw_only=True)
 class CarryingStream(Stream):
-    """A stream that takes over leftovers, and leaves some."""
+    """A stream that continues the last step's leftovers and keeps its own."""
 
     leftovers: Leftovers
-    before: dict[str, Parts] = field(default_factory=dict, init=False)  # by request, of the steps before
+    before: dict[str, Parts] = field(default_factory=dict, init=False)  # of earlier steps, by request
 
     def __iter__(self) -> Iterator[tuple[int, Group]]:
         settled: dict[int, Group] = {}
@@ -46,7 +46,7 @@ class CarryingStream(Stream):
             yield number, group
         closing = self.controller.closing()
         assert closing is not None, "a stream ends with its step"
-        for number in settled.keys() - closing.prefix:  # generated in full, and not needed
+        for number in settled.keys() - closing.prefix:  # finished but not needed
             group = settled[number]
             self.leftovers[group.problem.id] = Leftover(samples=dict(enumerate(group.samples)), parked={})
 

@@ -1,4 +1,4 @@
-"""An engine in this process as an instance: polling it is what makes it work."""
+"""The native engine in this process as an instance; `poll` runs its steps."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ class NativeInstance:
             shares_prompts=True,
         )
         self.running: dict[str, Dispatch] = {}
-        self.streaming: dict[
-            str, int
-        ] = {}  # of chunks that stream, how many of the request's tokens are reported
+        self.streaming: dict[str, int] = {}  # streaming request -> tokens reported so far
 
     @property
     def load(self) -> int:
@@ -65,7 +63,7 @@ class NativeInstance:
 
     def poll(self) -> Sequence[Report | NewTokens]:
         ended = self.step() if self.engine.busy else []
-        # One that was cancelled in the moment it ended is nobody's any more.
+        # A request cancelled just as it ended has no dispatch any more.
         reports = [self._report(completion) for completion in ended if completion.request.id in self.running]
         return [*self._new_tokens(), *reports] if self.streaming else reports
 

@@ -1,4 +1,4 @@
-"""An engine in this process whose requests draft from their siblings, and by the model's MTP layers."""
+"""The native engine in this process with speculative decoding: drafts from siblings and MTP layers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from foresail.rollout.plan import SampleSpec
 
 
 class DraftingInstance(NativeInstance):
-    """Steps that check drafts, while they pay; the tokens are those of a plain instance.
+    """Uses drafts while they save time; the tokens are those of a plain instance.
 
-    It is a plain one until `ready`: what finds drafts may have to be compiled first.
+    It takes plain steps until `ready`, since the drafting code may have to be compiled first.
     """
 
     def __init__(self, name: str, engine: Engine, ready: Callable[[], bool] = lambda: True) -> None:
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
         self.ready, self.awake = ready, False
-        # of whom speculation will hear when it begins: the prompt, and what was generated before
-        self.untold: list[tuple[SampleSpec, Sequence[int], Sequence[int]]] = []
+        # requests that began before speculation was ready: spec, prompt, generated ids
+        self.pending: list[tuple[SampleSpec, Sequence[int], Sequence[int]]] = []
 
     def submit(self, order: ChunkOrder) -> None:
         super().submit(order)
         spec, work = order.dispatch.spec, order.work
         request, ids = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-        self.untold.append((spec, request.prompt[: spec.prompt_tokens], behind_prompt(spec, request, ids)))
+        self.pending.append((spec, request.prompt[: spec.prompt_tokens], behind_prompt(spec, request, ids)))
 
     def step(self) -> list[Completion]:
         if not self._wake():
@@ -41,13 +41,13 @@ class DraftingInstance(NativeInstance):
         return ended
 
     def _wake(self) -> bool:
-        """Whether speculation is at work; then it knows of all that run."""
+        """Whether speculation is ready; if so, it learns of the pending requests."""
         self.awake = self.awake or self.ready()
         if self.awake:
-            for spec, prompt, ids in self.untold:
+            for spec, prompt, ids in self.pending:
                 if spec.id in self.running:
                     self.speculation.listener.begin(spec, prompt, ids)
-            self.untold.clear()
+            self.pending.clear()
         return self.awake
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
@@ -70,4 +70,4 @@ class DraftingInstance(NativeInstance):
     def update_weights(self, version: int) -> None:
         super().update_weights(version)
         self.speculation.forget()
-        self.untold.clear()
+        self.pending.clear()

@@ -1,7 +1,7 @@
-"""What passes between the controller, the scheduler and the instances: what to sample, who runs where, what ended.
+"""Records that controller, scheduler and instances exchange: samples, dispatches, ends of chunks, capacities.
 
-A group is all samples of one problem, numbered in launch order. A request is one sample; it runs in chunks, and
-an episode of several turns is one request that comes back with more prompt.
+A group is all samples of one problem, numbered in launch order. A request is one sample and runs in chunks. An
+episode of several turns is one request, whose prompt grows between turns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class SampleSpec:
     """One sample to generate: SampleSpec(id="17.3", group=17, sample=3, prompt_tokens=120, max_tokens=2048).
 
-    `max_tokens` bounds all that may follow the first prompt: what is generated, and what is appended to it.
+    `max_tokens` limits all tokens after the first prompt, generated and appended.
     """
 
     id: str
@@ -25,7 +25,7 @@ class SampleSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispatch:
-    """A chunk to run: at most `max_tokens` more of a request that has `generated` behind its prompt already."""
+    """A chunk to run: at most `max_tokens` more for a request with `generated` tokens after its prompt."""
 
     spec: SampleSpec
     instance: str
@@ -35,9 +35,9 @@ class Dispatch:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkEnded:
-    """What came of a dispatch; a request that is not finished goes on with its next chunk, anywhere.
+    """The end of a dispatch; an unfinished request continues with its next chunk, on any instance.
 
-    `generated` is what the chunk began with: news that comes twice is not taken for that of the next chunk.
+    `generated` is the count at the chunk's start, so a repeated report is not taken for the next chunk's.
     """
 
     spec: SampleSpec
@@ -49,9 +49,9 @@ class ChunkEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceState:
-    """The capacity of an instance: tokens its KV cache holds, and rows it decodes at once."""
+    """The capacity of an instance: tokens in its KV cache, and rows decoded at the same time."""
 
     name: str
     kv_tokens: int
     max_running: int
-    shares_prompts: bool = False  # siblings that run there hold their prompt once
+    shares_prompts: bool = False  # siblings there store their prompt once

@@ -1,12 +1,12 @@
-"""Which waiting request runs next: four policies behind one small interface.
+"""Scheduling policies: which waiting request runs next.
 
     fifo      in launch order
-    group     in launch order, all samples of a group on one instance, each in one go: what others do
-    context   one probe per group, then the group that seems longest: what siblings tell is used
-    oracle    longest first, by lengths nobody can know: what `context` is measured against
+    group     in launch order, all samples of a group on one instance, without chunks, as in other frameworks
+    context   one probe per group, then the group that seems longest by its siblings' lengths
+    oracle    longest first by the true lengths, to compare `context` with
 
-A policy orders requests and knows no instance; where one runs, and whether now, is the scheduler's. All calls
-are O(log n) in the number of open requests.
+A policy orders requests; the scheduler chooses the instance and the time. All calls are O(log n) in the number of
+open requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GUARD_EVERY = 16
 
 
 class Pick(NamedTuple):
-    """A waiting request, what it has generated, and why it is its turn."""
+    """A waiting request, its number of generated tokens, and why it is next."""
 
     spec: SampleSpec
     generated: int
@@ -32,33 +32,33 @@ class Pick(NamedTuple):
 
 
 class Policy(Protocol):
-    """The order of those that wait."""
+    """The order of waiting requests."""
 
     @property
     def whole_groups(self) -> bool:
-        """Whether samples of a group stay together, undivided, and queue at their instance."""
+        """Whether a group's samples run without chunks and queue at one instance."""
 
     def push(self, spec: SampleSpec, generated: int) -> None:
-        """A request waits: for its first chunk, or its next."""
+        """Add a request that waits for its first or next chunk."""
 
     def peek(self) -> Pick | None:
-        """Whose turn it is; the same until something else is called."""
+        """The next request; the same until another method is called."""
 
     def pop(self, tokens: int) -> Pick:
-        """Whose turn it was: it now runs for up to so many tokens."""
+        """Remove the next request, which now runs for up to `tokens` tokens."""
 
     def finished(self, spec: SampleSpec, length: int) -> None:
-        """A response ended at this length."""
+        """Learn that a response ended at this length."""
 
     def remove(self, spec: SampleSpec) -> None:
-        """Forget one request, which may wait; its siblings stay."""
+        """Forget one request; its siblings stay."""
 
     def drop(self, group: int) -> None:
-        """Forget a group, and those of it that wait."""
+        """Forget a group and its waiting requests."""
 
 
 def build_policy(name: str, *, true_length: Callable[[SampleSpec], int] | None = None) -> Policy:
-    """build_policy("context"); `oracle` must be told the lengths, as the simulator and replays can."""
+    """build_policy("context"); `oracle` needs the true lengths, which simulations and replays know."""
     if name == "fifo":
         return FixedOrder(launch_order, why="fifo")
     if name == "group":
@@ -83,7 +83,7 @@ def longest_first(true_length: Callable[[SampleSpec], int]) -> Callable[[SampleS
 
 
 class FixedOrder:
-    """Every request has its rank from the start and keeps it from chunk to chunk."""
+    """Orders requests by a rank that never changes."""
 
     def __init__(self, rank: Callable[[SampleSpec], Rank], *, why: str, whole_groups: bool = False) -> None:
         self.whole_groups = whole_groups
@@ -127,10 +127,10 @@ class FixedOrder:
 
 @dataclass(kw_only=True)
 class GroupRequests:
-    """A group's requests: its probe, the others that wait (a heap), and the tokens all were given to run.
+    """A group's requests: its probe, the waiting ones (a heap), and the tokens dispatched so far.
 
-    `length` is how long its responses seem: `max_tokens` at first, since to start a long group late costs more than
-    to start a short one early; then that of the longest response that ended.
+    `length` is the estimated response length: `max_tokens` at first, since starting a long group late costs more
+    than starting a short one early; later the length of its longest finished response.
     """
 
     probe: str
@@ -144,11 +144,11 @@ class GroupRequests:
 class Context:
     """Probes first, the one with the fewest tokens before others; then the group that seems longest.
 
-    The first sample of a group is its probe. Probes come before all others, so every group is soon known to be
-    short or long. Each 16th pick among the others goes to the group that was given the fewest tokens, so that a
-    wrong estimate starves nobody.
+    The first sample of a group is its probe. Probes come before all others, so each group's length is soon
+    estimated. Every 16th pick among the others takes the group with the fewest dispatched tokens, so that a wrong
+    estimate starves no group.
 
-    Ties: the group launched first; in a group the request with most tokens, so that few are half-way.
+    Ties: the group launched first; in a group the request with most tokens, so that few are unfinished.
     """
 
     whole_groups = False
@@ -157,7 +157,9 @@ class Context:
         self._guard_every = guard_every
         self._groups: dict[int, GroupRequests] = {}
         self._probes: Ranking[int] = Ranking()  # groups whose probe waits
-        self._longest: Ranking[int] = Ranking()  # groups of which others wait; the same in both of these
+        self._longest: Ranking[int] = (
+            Ranking()
+        )  # groups with other waiting requests; the same in both rankings
         self._underserved: Ranking[int] = Ranking()
         self._picks_of_rest = 0
 
@@ -222,7 +224,7 @@ class Context:
                 ranking.remove(group)
 
     def _place(self, group: int, siblings: GroupRequests) -> None:
-        """Where the group now stands among those of which others than the probe wait."""
+        """Update the group's rank among those with waiting requests besides the probe."""
         if siblings.rest:
             self._longest.put(group, (-siblings.length, group))
             self._underserved.put(group, (siblings.scheduled, group))

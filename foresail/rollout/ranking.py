@@ -1,9 +1,9 @@
-"""Things by rank where ranks change all the time: a heap, and a note of which of its entries still hold.
+"""A priority queue whose ranks may change: a heap that skips outdated entries.
 
     ranking.put("a", (3,)); ranking.put("b", (1,)); ranking.put("b", (9,)); ranking.first() -> "a"
 
-Nothing is searched for: an entry that no longer holds is thrown away when it comes to the top, and all of them
-are when they outnumber the others. So every call is O(log n) on average.
+An outdated entry is dropped when it comes to the top, and all are when they outnumber the others. So every call is
+O(log n) on average.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a recipe needs of the engines that serve it, and what is done where a backend cannot.
+"""Checks that engines have the capabilities a recipe needs, and chooses the chunk size.
 
-keyed noise        `run.deterministic` needs it; else its samples are as good, and cannot be repeated
+keyed noise        `run.deterministic` needs it; without it samples cannot be repeated
 log-probabilities  training needs them; an evaluation does not
-parking            `rollout.chunk_tokens` needs it; else requests run undivided
+parking            `rollout.chunk_tokens` needs it; without it requests run in one chunk
 drafts             `rollout.drafts = "on"` needs them; with "auto" there are none
 forcing            `sampling.thinking_budget` needs it
-partial output     nobody needs it: without, a stream's tokens come as chunks end
-memory lending     nobody needs it: the cache then keeps its memory while the trainer works
+partial output     optional: without it a stream's tokens come as chunks end
+memory lending     optional: without it the cache keeps its memory while the trainer works
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.instance import Instance
 
-CHUNK = 64  # tokens; a shorter one would cost more than the capacity it saves
+CHUNK = 64  # tokens; shorter chunks cost more than the capacity they save
 
-# capability -> what a backend without it does, and what to do about that
+# capability -> the effect of its lack, and advice
 LACKS = {
     "keyed_noise": "draws its own noise, so that no run can be repeated; set run.deterministic = false",
     "logprobs": "gives no log-probabilities, which training compares with its own; use another backend",
@@ -30,7 +30,7 @@ LACKS = {
 
 
 def require(instances: Iterable[Instance], needs: Mapping[str, bool]) -> None:
-    """Refuse by name: require(…, {"keyed_noise": recipe.run.deterministic, "logprobs": True})."""
+    """Raise an error that names a missing capability: require(…, {"keyed_noise": recipe.run.deterministic, "logprobs": True})."""
     for instance in instances:
         for capability, needed in needs.items():
             if needed and not getattr(instance.capabilities, capability):
@@ -38,7 +38,7 @@ def require(instances: Iterable[Instance], needs: Mapping[str, bool]) -> None:
 
 
 def choose_chunk(rollout: Rollout, instances: Sequence[Instance], max_length: int) -> int | None:
-    """Tokens of a chunk: as the recipe says, else none where all rows fit at full length, or cannot be divided."""
+    """Tokens of a chunk: the recipe's, else None if all rows fit at full length or engines cannot park."""
     require(instances, {"parking": bool(rollout.chunk_tokens), "drafts": rollout.drafts == "on"})
     fits = all(one.state.kv_tokens >= one.state.max_running * max_length for one in instances)
     divisible = all(one.capabilities.parking for one in instances)

@@ -1,19 +1,18 @@
-"""Who runs where: groups come in as requests, go out as chunks, and come back until each has ended.
+"""Schedules requests on instances, chunk by chunk.
 
     scheduler.launch(specs)                               # all samples of one problem
-    for dispatch in scheduler.next_dispatches(): ...      # tell the instances
-    scheduler.chunk_ended(event)                          # whenever one reports; then ask for dispatches again
+    for dispatch in scheduler.next_dispatches(): ...      # submit them
+    scheduler.chunk_ended(event)                          # at each report; then ask for dispatches again
 
-A request runs one chunk at a time and may run each on another instance. It is dispatched only where prompt,
-tokens so far and the chunk fit, so no instance runs out of memory. The policy says whose turn it is; when that
-request fits nowhere the others wait too, or a large one would never find a place.
+A request runs one chunk at a time, each on any instance. It is dispatched only where prompt, tokens so far and the
+chunk fit, so no instance runs out of memory. The policy chooses the next request; when it fits nowhere the others
+wait too, else a large one would wait for ever.
 
-Events in, decisions out: this knows neither torch nor the clock. News of a chunk that was cancelled, or whose
-instance was lost, or that was heard before, is ignored, so nothing is lost and nothing counted twice, in
-whatever order news arrives.
+Events in, decisions out: no torch, no clock. Reports of cancelled chunks and of lost instances, and repeated
+reports, are ignored, so reports may arrive in any order.
 
-Of a group that is launched with `hold`, a request that ended stays open and holds no capacity, until `extend` (it
-goes on with so many tokens more behind its prompt, a tool's answer say) or `release` (it was the last turn).
+In a group launched with `hold`, a request that ended stays open without capacity, until `extend` (it continues with
+appended tokens, such as a tool's answer) or `release` (it was the last turn).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from foresail.rollout.capacity import Capacities
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 from foresail.rollout.policies import Pick, Policy
 
-Event = dict[str, Any]  # a line of the timeline; whoever writes it adds the step and the time
+Event = dict[str, Any]  # a line of the timeline, without step and time
 
 
 def write_nowhere(event: Event) -> None:
@@ -33,7 +32,7 @@ def write_nowhere(event: Event) -> None:
 
 
 class Scheduler:
-    """Every request waits, runs, is held, or has ended; `record` is told of each decision."""
+    """Every request waits, runs, is held, or has ended; `record` gets each decision."""
 
     def __init__(
         self, policy: Policy, *, chunk_tokens: int | None, record: Callable[[Event], None] = write_nowhere
@@ -43,10 +42,12 @@ class Scheduler:
         self.decisions = 0
         self._policy, self._chunk_tokens, self._record = policy, chunk_tokens, record
         self._capacities = Capacities()
-        self._open: dict[int, dict[str, None]] = {}  # group -> its requests that wait or run
+        self._open: dict[int, dict[str, None]] = {}  # group -> its waiting and running requests
         self._running: dict[str, Dispatch] = {}
         self._holding: set[int] = set()  # groups whose requests are held when they end
-        self._held: dict[str, tuple[SampleSpec, int]] = {}  # request -> it, and its tokens behind the prompt
+        self._held: dict[
+            str, tuple[SampleSpec, int]
+        ] = {}  # request -> its spec, and its tokens after the prompt
         self._extended: set[str] = set()  # requests that wait for their next turn
         self._last: dict[str, str] = {}  # request -> where its last chunk ran
         self._homes: dict[int, str] = {}  # group -> its instance, for policies that keep groups whole
@@ -62,12 +63,12 @@ class Scheduler:
         return self._num_open - len(self._running) - len(self._held)
 
     def holds(self, request_id: str) -> bool:
-        """Whether a request has ended a turn, and nobody has said whether it was the last."""
+        """Whether a request is held after a turn."""
         return request_id in self._held
 
     @property
     def stalled(self) -> bool:
-        """After `next_dispatches`: requests wait and none runs, so only another instance can help."""
+        """After `next_dispatches`: requests wait and none runs, so another instance is needed."""
         return self.num_waiting > 0 and not self._running
 
     @property
@@ -75,14 +76,14 @@ class Scheduler:
         """Per instance; below 0 where whole groups queue."""
         return self._capacities.free_tokens
 
-    # What happens.
+    # Events.
 
     def add_instance(self, state: InstanceState) -> None:
         self._capacities.add(state)
         self._record({"event": "add_instance", "instance": state.name, "kv_tokens": state.kv_tokens})
 
     def lose_instance(self, name: str) -> list[SampleSpec]:
-        """An instance is gone: what ran there waits again, at what had been reported."""
+        """Remove an instance; its requests wait again, with the tokens last reported."""
         lost = [self._running.pop(request) for request in self._capacities.remove(name)]
         for dispatch in lost:
             self._policy.push(dispatch.spec, dispatch.generated)
@@ -91,7 +92,7 @@ class Scheduler:
         return specs
 
     def launch(self, specs: Sequence[SampleSpec], *, hold: bool = False) -> None:
-        """All samples of one group. Groups are launched in the order of their numbers, each once."""
+        """Add all samples of one group. Groups are launched once, in the order of their numbers."""
         group = specs[0].group
         assert all(spec.group == group for spec in specs), "one group at a time"
         assert group > self._newest, f"group {group} after {self._newest}: late news could be taken for its"
@@ -107,9 +108,9 @@ class Scheduler:
         self._record({"event": "launch", "group": group, "requests": len(specs)})
 
     def join(self, spec: SampleSpec, *, hold: bool = False) -> None:
-        """One more request, at any time. Those of a group have the same prompt; its others may have ended already.
+        """Add one request to a group, at any time. All of a group have the same prompt.
 
-        Its id must never have been another's: late news could be taken for its.
+        Its id must be new, else late reports of another request could be taken for its own.
         """
         self._check_capacity(spec)
         self._newest = max(self._newest, spec.group)
@@ -125,7 +126,7 @@ class Scheduler:
     def chunk_ended(self, event: ChunkEnded) -> bool:
         """An unfinished request waits again; a finished one is what the policy learns from.
 
-        False if this is no news: then nobody should act on it.
+        False for an outdated report, which must be ignored.
         """
         dispatch = self._running.get(event.spec.id)
         chunk = (event.instance, event.generated)
@@ -148,7 +149,7 @@ class Scheduler:
         return True
 
     def extend(self, request_id: str, appended: int) -> None:
-        """A held request goes on, with so many tokens more behind its prompt."""
+        """Continue a held request with `appended` more tokens."""
         spec, generated = self._held[request_id]
         if appended < 1 or generated + appended >= spec.max_tokens:
             raise ValueError(
@@ -161,14 +162,14 @@ class Scheduler:
         self._record({"event": "extend", "request": request_id, "appended": appended})
 
     def release(self, request_id: str) -> None:
-        """A held request has ended for good."""
+        """End a held request."""
         spec, generated = self._held.pop(request_id)
         self._policy.finished(spec, generated)
         self._close(spec)
         self._record({"event": "release", "request": request_id})
 
     def cancel_group(self, group: int) -> list[Dispatch]:
-        """Give a group up. What of it runs comes back, for the instances to be told; none if it has ended."""
+        """Cancel a group; returns its running dispatches, which the instances must stop."""
         requests = self._open.pop(group, {})
         running = [self._running.pop(request) for request in requests if request in self._running]
         for dispatch in running:
@@ -180,7 +181,7 @@ class Scheduler:
         return running
 
     def cancel_request(self, spec: SampleSpec) -> Dispatch | None:
-        """Give one request up; where it runs, for the instance to be told. Fine if it has ended."""
+        """Cancel one request, if it has not ended; returns its dispatch if it runs."""
         if spec.id not in self._open.get(spec.group, ()):
             return None
         dispatch = self._running.pop(spec.id, None)
@@ -194,10 +195,10 @@ class Scheduler:
         self._close(spec)
         return dispatch
 
-    # What to do.
+    # Decisions.
 
     def next_dispatches(self) -> list[Dispatch]:
-        """As many chunks as fit now, each counted as running from here on."""
+        """As many chunks as fit now; they count as running."""
         dispatches = []
         while pick := self._policy.peek():
             dispatch = self._place(pick)
@@ -218,7 +219,7 @@ class Scheduler:
             tokens, home = generated + max_tokens, self._homes.get(spec.group)
             last = self._last.get(spec.id)
             if spec.id in self._extended and self._capacities.fits(last, spec, tokens):
-                instance = last  # which has the keys and values of its turns so far
+                instance = last  # it has the keys and values of the turns so far
             else:
                 instance = self._capacities.best(spec, tokens, last=last, home=home)
         if instance is None:
@@ -226,7 +227,7 @@ class Scheduler:
         return Dispatch(spec=spec, instance=instance, generated=generated, max_tokens=max_tokens)
 
     def _home(self, group: int) -> str | None:
-        """Where all samples of a group go, even if they do not fit: the engine queues them and preempts rows."""
+        """The instance of a whole group, even if it does not fit: the engine queues and preempts rows."""
         home = self._homes.get(group)
         return home if home is not None and home in self._capacities else self._capacities.least_loaded()
 
@@ -251,7 +252,7 @@ class Scheduler:
     # Housekeeping.
 
     def _close(self, spec: SampleSpec) -> None:
-        """A request has ended; with the last one its group is forgotten."""
+        """End a request; after the last one forget its group."""
         requests = self._open[spec.group]
         del requests[spec.id]
         self._num_open -= 1

@@ -1,4 +1,4 @@
-"""What a request has said, on its way to all instances that draft for its siblings: packed once for all of them."""
+"""A response's token ids, packed once to be sent to several instances that draft for its siblings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 class SiblingText(Sequence[int]):
     """Ids that another process receives as an array: pickle.loads(pickle.dumps(SiblingText([5, 9]))) -> 5, 9.
 
-    A list would be pickled number by number, and once for every instance that is told.
+    A list would be pickled number by number, and again for every instance.
     """
 
     def __init__(self, ids: Sequence[int]) -> None:

@@ -346,7 +346,7 @@ def test_validation_launches_all_at_once_and_cancels_none(outcomes, order):
 
 @pytest.mark.parametrize("at_once", [1, 3, 40])
 def test_no_more_groups_are_under_way_than_may_be(at_once):
-    controller, numbers, order = Controller.for_all(30, at_once=at_once), iter(range(30)), random.Random(0)
+    controller, numbers, order = Controller.for_all(30, max_active=at_once), iter(range(30)), random.Random(0)
     active: list[int] = []
     most = 0
     while controller.closing() is None:

@@ -1,4 +1,4 @@
-"""From a recipe's environment.program to the episodes of its samples."""
+"""Opens the programs that a recipe's environment.program names, and their endpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramEpisodes:
-    """The programs of a run and the endpoint they ask, and how their episodes are sampled."""
+    """The programs of a run, their endpoint, and the stream that samples their episodes."""
 
     programs: Programs
     endpoint: Endpoint
@@ -28,10 +28,10 @@ class ProgramEpisodes:
     figures: EpisodeFigures = field(default_factory=EpisodeFigures)
     stop_sets: set[tuple[str, ...]] = field(default_factory=set)
     stop: tuple[()] = ()
-    names_stops: bool = True  # any request may have texts that end a turn
+    names_stops: bool = True  # any request may add stop texts
 
     def reader(self, tokenizer: Tokenizer) -> Reader:
-        """Prompts tell of no tools: programs bring their own."""
+        """Adds no tools to prompts: programs bring their own."""
         return Reader(tokenizer)
 
     def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind:
@@ -53,7 +53,7 @@ class ProgramEpisodes:
 def open_programs(
     program: str | Sequence[str], *, max_turns: int, turn_seconds: float, columns: Sequence[str] = ()
 ) -> Iterator[ProgramEpisodes]:
-    """The endpoint serves, and programs can be started, inside."""
+    """Serve the endpoint, and let programs be started, inside the block."""
     programs = Programs(load_program(program))
     endpoint = Endpoint()
     try:

@@ -1,7 +1,7 @@
-"""What a program asks of the model, as far as training allows: read_request(body) -> ChatRequest.
+"""Chat requests of programs, checked for training: read_request(body) -> ChatRequest.
 
-The recipe decides how responses are sampled, since training measures the policy against it: temperature, top_p and
-seed are ignored. What else would change a response and cannot be had is refused, with a word on what to do.
+The recipe decides how responses are sampled: temperature, top_p and seed are ignored. Any other option that would
+change a response and is not supported is refused, with advice.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ChatRequest:
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """Raises a Refusal for whatever is not a request that can be answered."""
+    """Raises a Refusal for a request that cannot be answered."""
     fields = read_json(body)
     for name, value in fields.items():
         check_option(name, value)

@@ -1,8 +1,7 @@
-"""Between chat messages and tokens: a request becomes a turn behind a prompt, a completion becomes a reply.
+"""Converts chat requests to turns of tokens, and completions to chat replies.
 
-Room is as in other episodes: what follows a conversation's first prompt has `sampling.max_new_tokens`. A program
-may write longer first prompts than its problem's; then less follows, since no conversation is longer than
-`max_length`.
+As in other episodes, at most `sampling.max_new_tokens` tokens follow a conversation's first prompt, and the whole
+is at most `max_length` long. So a program that writes a longer first prompt than its problem's gets fewer.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from foresail.records import Message
 from foresail.tokenizer.foreign_text import UnwritableText
 from foresail.tokenizer.tokenizer import Tokenizer
 
-MODEL = "policy"  # its name in replies; requests may say what they like
+MODEL = "policy"  # the model's name in replies; requests may use any
 HERMES = Hermes()
 
 
 class NoRoom(Refusal):
-    """The episode has come to a limit: what its program says of it is no failure of the program's."""
+    """The episode has come to a limit; a program that then raises has not failed."""
 
 
 def place_turn(
@@ -44,7 +43,7 @@ def place_turn(
     max_new_tokens: int,
     max_length: int,
 ) -> ChatTurn:
-    """The turn that will answer a request; a Refusal where there cannot be one."""
+    """The turn that will answer a request; raises Refusal if there can be none."""
     if len(conversation.turns) >= max_turns:
         raise NoRoom(
             f"the episode has had its {max_turns} requests (environment.max_turns); end the program",
@@ -57,7 +56,7 @@ def place_turn(
         else:
             parent, new = continued
             prompt = next_prompt(parent, new, tokenizer, stop_ids)
-    except UnwritableText as error:  # which the model may have caused
+    except UnwritableText as error:  # the model may have caused it
         raise NoRoom(str(error), code="unwritable_messages", param="messages") from error
     except ValueError as error:
         raise Refusal(str(error), param="messages") from error
@@ -77,7 +76,7 @@ def place_turn(
 
 
 def first_prompt(asked: ChatRequest, entry: PromptedProblem, tokenizer: Tokenizer) -> list[int]:
-    """Of a conversation that nobody knows; the problem's own prompt is tokenised already."""
+    """The prompt of a new conversation; the problem's own prompt is tokenised already."""
     messages = [to_message(message) for message in asked.messages]
     if not asked.tools and messages == [*entry.problem.prompt]:
         return [*entry.ids]
@@ -87,13 +86,13 @@ def first_prompt(asked: ChatRequest, entry: PromptedProblem, tokenizer: Tokenize
 def next_prompt(
     turn: ChatTurn, new: Sequence[ChatMessage], tokenizer: Tokenizer, stop_ids: Sequence[int]
 ) -> list[int]:
-    """All tokens of a turn, and what stands between it and the next."""
+    """All tokens of a turn, and those between it and the next."""
     messages = [to_message(message) for message in new]
     return [*turn.ids, *tokenizer.encode_next_turn(messages, ended=turn.ids[-1] in stop_ids)]
 
 
 def to_message(message: ChatMessage) -> Message:
-    """As the chat template takes it. A tool's text comes from anywhere, and must not pass for markup."""
+    """As the chat template takes it. Markup in a tool's text is broken: anybody may have written it."""
     text = with_calls(message) if message.tool_calls else message.content
     return Message(
         role=message.role, content=neutralise(text, HERMES.MARKERS) if message.role == "tool" else text
@@ -123,7 +122,7 @@ def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -
 
 
 def split_calls(text: str, reply_id: str) -> ChatMessage:
-    """The words before the first call, and the calls; text with a call that cannot be read stays text."""
+    """The text before the first call, and the calls; text with a malformed call stays text."""
     calls = HERMES.parse(text)
     readable = [call for call in calls if isinstance(call, ToolCall)]
     if not calls or len(readable) < len(calls):

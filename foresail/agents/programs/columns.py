@@ -1,8 +1,8 @@
-"""What a program may know of its problem: the prompt, the tools, and the columns that the recipe names.
+"""Shows a program its problem's prompt, tools and the columns that the recipe names.
 
     show_problem(problem, ("repo", "extra_info.index")).extra -> {"repo": "x", "extra_info": {"index": 3}}
 
-All else is hidden, whatever it is called: answers and tests have a new name in every dataset.
+All other columns are hidden, since the column of answers or tests has another name in every dataset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALWAYS = ("tools",)
 
 
 class HiddenColumn(KeyError):
-    """A program asked for a column that it is not shown."""
+    """A program asked for a hidden column."""
 
     def __str__(self) -> str:
         (path,) = self.args
@@ -28,7 +28,7 @@ class HiddenColumn(KeyError):
 
 
 class ShownColumns(dict[str, Any]):
-    """A row's columns that are shown. To ask for one of the others, by `[…]` or `get`, says how to have it."""
+    """A row's shown columns. Asking for another, by `[…]` or `get`, raises an error that says how to show it."""
 
     def __init__(self, shown: Mapping[str, Any], *, hidden: Mapping[str, str]) -> None:
         super().__init__(shown)
@@ -48,7 +48,7 @@ def show_problem(problem: Problem, columns: Sequence[str]) -> Problem:
 
 
 def show(row: Mapping[str, Any], columns: Sequence[str], path: str = "") -> ShownColumns:
-    """`path` is where the row itself stands, with a dot behind: "extra_info."."""
+    """`path` leads to the row and ends with a dot: "extra_info."."""
     shown: dict[str, Any] = {}
     hidden: dict[str, str] = {}
     for name, value in row.items():
@@ -63,7 +63,7 @@ def show(row: Mapping[str, Any], columns: Sequence[str], path: str = "") -> Show
 
 
 def show_parts(value: Any, columns: Sequence[str], path: str) -> Any:
-    """Of a list, the parts of each entry; what has no parts is not shown."""
+    """The shown parts of a dict, or of each entry of a list; other values are hidden."""
     if isinstance(value, Mapping):
         return show(value, columns, path)
     if isinstance(value, list | tuple):
@@ -72,7 +72,7 @@ def show_parts(value: Any, columns: Sequence[str], path: str) -> Any:
 
 
 def holds(value: Any, text: str) -> bool:
-    """Whether a text stands anywhere in a value: holds({"a": ["4"]}, "4") -> True, and so for the number 4."""
+    """Whether a value contains a text anywhere: holds({"a": ["4"]}, "4") -> True, as for the number 4."""
     if isinstance(value, Mapping):
         return any(holds(entry, text) for entry in value.values())
     if isinstance(value, list | tuple):

@@ -1,13 +1,12 @@
-"""The model behind OpenAI's interface, for the programs of a run: on this machine, with a key for each episode.
+"""Serves the model to the programs of a run over OpenAI's chat API, with a key for each episode.
 
     endpoint = Endpoint()
     key = endpoint.admit(ask)                  # ask(request) gives a future of the reply
     OpenAI(base_url=endpoint.base_url, api_key=key).chat.completions.create(model="policy", messages=[…])
-    endpoint.revoke(key)                       # whoever waits, or comes later, is told that the episode is over
+    endpoint.revoke(key)                       # waiting and later requests get an error
 
-POST /v1/chat/completions · GET /v1/models. A thread for each connection: they mostly wait. Before a key is known,
-what a connection may send and how long it may take are bounded, and so is the number of such connections
-(`chat/http_server.py`).
+POST /v1/chat/completions · GET /v1/models. Each connection has a thread. The size, the time and the number of
+connections without a known key are limited (`chat/http_server.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from foresail.chat.http_server import JsonHandler, JsonServer
 from foresail.chat.reply import Reply, write_events, write_reply
 
 LONGEST_BODY = 1 << 24
-SECONDS = 300.0  # that a connection may say nothing
+SECONDS = 300.0  # that a connection may be silent
 
 Ask = Callable[[ChatRequest], "Future[Reply]"]
 
@@ -41,12 +40,12 @@ def over() -> Refusal:
 
 
 class Admitted:
-    """An episode's way in. A client that lost patience and asks again gets the answer that is on its way."""
+    """The open requests of an episode. A client that times out and asks again gets the first request's answer."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.lock = threading.Lock()
-        self.answers: dict[ChatRequest, Future[Reply]] = {}  # the last to each
+        self.answers: dict[ChatRequest, Future[Reply]] = {}  # the latest answer to each request
         self.pending: set[Future[Reply]] = set()
         self.is_over = False
 
@@ -117,13 +116,13 @@ class ChatHandler(JsonHandler):
         self.reply(200, {"object": "list", "data": [model]})
 
     def complete_chat(self) -> None:
-        admitted = self.server.endpoint.admitted.get(self.key)  # before anything of the body is read
+        admitted = self.server.endpoint.admitted.get(self.key)  # before the body is read
         if admitted is None:
             raise over()
         self.let_in()
         request = read_request(self.read_body(LONGEST_BODY))
         reply = admitted.answer(request, again=self.asks_again)
-        if request.stream:  # all of it at once: the response has ended when its first words are sent
+        if request.stream:  # in one piece: the response has already ended
             events = "".join(write_events(reply, with_usage=request.with_usage))
             self.send(200, "text/event-stream", events.encode())
         else:
@@ -133,5 +132,5 @@ class ChatHandler(JsonHandler):
 
     @property
     def asks_again(self) -> bool:
-        """Whether OpenAI's client says that it sent this request before, and gave up waiting."""
+        """Whether OpenAI's client says that this is a retry."""
         return self.headers.get("x-stainless-retry-count", "0") != "0"

@@ -1,4 +1,4 @@
-"""One episode of a program on its way: what it asked and got, who waits for what, and the news of it."""
+"""The state of a running program's episode: its conversation, open requests and times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from foresail.rollout.plan import SampleSpec
 
 
 class Asked(NamedTuple):
-    """News: a request that waits for its reply."""
+    """Event: a request that waits for its reply."""
 
     episode: str
     request: ChatRequest
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 class ProgramFinished(NamedTuple):
-    """News: a program has ended by itself."""
+    """Event: a program has ended by itself."""
 
     episode: str
     outcome: ProgramOutcome
@@ -37,33 +37,33 @@ class ProgramFinished(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class ProgramEpisode:
-    """One sample under way: its program, and all that this asked and got."""
+    """One running sample: its program and its conversation."""
 
     spec: SampleSpec
-    request: Request  # as its problem would be asked: noise, sampling, stop ids
+    request: Request  # of the problem's own prompt: noise, sampling, stop ids
     entry: PromptedProblem
     conversation: Conversation
     key: str
     job: ProgramJob
     began: float  # by the event log's clock
-    num_waiting: int = 0  # requests that the engines have
-    replied: float = 0.0  # when it last had an answer, by the clock `time.monotonic`
-    idle: float = 0.0  # seconds without a request, in all
+    num_waiting: int = 0  # requests in the engines
+    replied: float = 0.0  # `time.monotonic` of the last reply
+    idle: float = 0.0  # seconds without a request, in total
     cut: bool = False  # the last request was refused for lack of room
     outcome: ProgramOutcome | None = None
 
     @property
     def since(self) -> float:
-        """From when on the program does something of its own; never, before it is started."""
+        """Since when the program has had no open request; infinity before it starts."""
         return float("inf") if self.job.since is None else max(self.replied, self.job.since)
 
     def rest(self) -> None:
-        """The program's own time is over, for a while or for good."""
+        """Add the time since the last reply to `idle`."""
         self.idle += max(0.0, time.monotonic() - self.since)
 
 
 class Waiting(NamedTuple):
-    """Whose request the fleet has."""
+    """The episode, turn and reply of a request in the fleet."""
 
     episode: ProgramEpisode
     turn: ChatTurn
@@ -71,14 +71,14 @@ class Waiting(NamedTuple):
 
 
 def sampling_of(turn: ChatTurn, sampling: Sampling) -> Sampling:
-    """The recipe's, within what is left of the room; a request may ask for less, and for stop texts."""
+    """The recipe's sampling within the tokens left; a request may ask for fewer, and for stop texts."""
     left = turn.left if turn.asked.max_tokens is None else min(turn.left, turn.asked.max_tokens)
     stop = (*sampling.stop, *turn.asked.stop)
     return sampling.model_copy(update={"max_new_tokens": left, "stop": stop})
 
 
 def settle(reply: Future[Reply], answer: Reply | None = None, error: Refusal | None = None) -> None:
-    with suppress(InvalidStateError):  # the episode is over, and whoever waited was told
+    with suppress(InvalidStateError):  # the episode is over, and the reply already has its error
         if error is not None:
             reply.set_exception(error)
         elif answer is not None:

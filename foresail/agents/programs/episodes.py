@@ -1,11 +1,11 @@
-"""Groups of episodes whose programs own their loop: a program asks, the engines answer, until the program ends.
+"""Samples groups of episodes of programs: a program asks, the engines answer, until the program ends.
 
-What programs and their clients do reaches this stream as news, in a queue that other threads fill; the stream
-answers between two steps of the engines. A request that continues a turn goes on in its place, with its keys and
-values; any other begins a record of its own (`conversation.py`).
+Other threads put the programs' requests and ends into a queue of events, which the stream reads between two steps
+of the engines. A request that continues a turn extends that turn's request, with its keys and values; any other
+begins a new record (`conversation.py`).
 
-An episode has failed when its program raises, or does nothing for too long: time in which a request of its own
-waits for the engines is not counted, so no verdict depends on how busy they are.
+An episode has failed when its program raises, or asks nothing for too long. Time in which its requests wait for the
+engines does not count, so no verdict depends on how busy they are.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
 from foresail.tokenizer.tokenizer import Tokenizer
 
-MAX_STOP_SETS = 64  # that programs of a run may name: the engine keeps a table for each
-SECONDS_BETWEEN_LOOKS = 0.2  # at the clock
+MAX_STOP_SETS = 64  # in a run: the engine keeps a table for each
+SECONDS_BETWEEN_CHECKS = 0.2  # of the time limits
 
 
 @dataclass(kw_only=True)
 class ProgramStream(Stream):
-    """A stream whose samples are what programs ask for."""
+    """A stream whose samples are episodes of programs."""
 
     programs: Programs
     endpoint: Endpoint
@@ -60,13 +60,15 @@ class ProgramStream(Stream):
     max_turns: int
     max_length: int
     turn_seconds: float
-    columns: tuple[str, ...] = ()  # that programs are shown
+    columns: tuple[str, ...] = ()  # shown to programs
     episodes: dict[str, ProgramEpisode] = field(default_factory=dict, init=False)
-    waiting: dict[str, Waiting] = field(default_factory=dict, init=False)  # by the fleet's request
+    waiting: dict[str, Waiting] = field(default_factory=dict, init=False)  # by the fleet's request id
     families: dict[int, dict[tuple[int, ...], int]] = field(default_factory=dict, init=False)
     joined: dict[int, list[SampleSpec]] = field(default_factory=dict, init=False)  # by family
-    news: deque[Asked | ProgramFinished] = field(default_factory=deque, init=False)  # filled by other threads
-    looked: float = field(default=0.0, init=False)
+    events: deque[Asked | ProgramFinished] = field(
+        default_factory=deque, init=False
+    )  # filled by other threads
+    checked: float = field(default=0.0, init=False)
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
         samples = requests(entry, self.group_spec, number)
@@ -89,25 +91,25 @@ class ProgramStream(Stream):
                 entry=entry,
                 conversation=Conversation(key=request.key, own_prompt=tuple(entry.ids)),
                 key=key,
-                job=self.programs.start(agent, partial(self._tell, spec.id)),
+                job=self.programs.start(agent, partial(self._finished, spec.id)),
                 began=self.fleet.event_log.now(),
             )
 
-    # Called in other threads: these leave news, and touch nothing else.
+    # Called in other threads: they only add events.
 
     def _ask(self, episode: str, request: ChatRequest) -> Future[Reply]:
         reply: Future[Reply] = Future()
-        self.news.append(Asked(episode, request, reply))
+        self.events.append(Asked(episode, request, reply))
         return reply
 
-    def _tell(self, episode: str, said: Any, error: BaseException | None) -> None:
-        self.news.append(ProgramFinished(episode, ProgramOutcome(said=said, error=error)))
+    def _finished(self, episode: str, result: Any, error: BaseException | None) -> None:
+        self.events.append(ProgramFinished(episode, ProgramOutcome(result=result, error=error)))
 
-    # From news to work for the engines, and from what they sample to replies.
+    # From events to requests of the engines, and from completions to replies.
 
     def _go_on(self) -> bool:
-        count = len(self.news)
-        for item in [self.news.popleft() for _ in range(count)]:
+        count = len(self.events)
+        for item in [self.events.popleft() for _ in range(count)]:
             episode = self.episodes.get(item.episode)
             if isinstance(item, Asked):
                 try:
@@ -116,7 +118,7 @@ class ProgramStream(Stream):
                     settle(item.reply, error=refusal)
             elif episode is not None and episode.outcome is None:
                 self._end_program(episode, item.outcome)
-        self._look_at_clock()
+        self._end_idle_programs()
         return bool(count)
 
     def _begin(self, episode: ProgramEpisode | None, asked: Asked) -> None:
@@ -145,7 +147,7 @@ class ProgramStream(Stream):
         self.waiting[turn.request_id] = Waiting(episode, turn, asked.reply)
 
     def _submit(self, episode: ProgramEpisode, turn: ChatTurn) -> None:
-        """In its parent's place if nobody has that; else as a request of its own."""
+        """Extend the parent's request if it is still held, else begin a new request."""
         parent, sampling = turn.parent, sampling_of(turn, episode.request.sampling)
         if parent is not None and parent.is_open:
             parent.is_open, turn.request_id = False, parent.request_id
@@ -165,7 +167,7 @@ class ProgramStream(Stream):
         self.fleet.join(spec, request, hold=True)
 
     def _family(self, group: int, prompt: tuple[int, ...]) -> int:
-        """Requests of a group with the same prompt are siblings to the fleet; others have a number of their own."""
+        """The fleet's group number: requests of a group with the same prompt share one."""
         families = self.families[group]
         if prompt not in families:
             families[prompt] = self.fleet.next_group
@@ -195,11 +197,11 @@ class ProgramStream(Stream):
 
     # The end of an episode.
 
-    def _look_at_clock(self) -> None:
+    def _end_idle_programs(self) -> None:
         now = time.monotonic()
-        if now - self.looked < min(SECONDS_BETWEEN_LOOKS, self.turn_seconds / 4):
+        if now - self.checked < min(SECONDS_BETWEEN_CHECKS, self.turn_seconds / 4):
             return
-        self.looked = now
+        self.checked = now
         late = [
             episode
             for episode in self.episodes.values()
@@ -210,7 +212,7 @@ class ProgramStream(Stream):
             self._end_program(episode, ProgramOutcome(error=Hung(words)))
 
     def _end_program(self, episode: ProgramEpisode, outcome: ProgramOutcome) -> None:
-        """What it has asked for is sampled to its end: records do not depend on when the program left."""
+        """Its open requests are sampled to their end, so records do not depend on when the program ended."""
         episode.outcome = outcome
         self._dismiss(episode)
         if not episode.num_waiting:
@@ -234,7 +236,7 @@ class ProgramStream(Stream):
         self._hand_over(episode.spec, *judge_outcome(outcome, sample, cut=episode.cut))
 
     def _sample(self, episode: ProgramEpisode) -> Sample:
-        """The record of the last request, with the others; of a program that asked nothing, the bare prompt."""
+        """The last request's record with the others as branches; the bare prompt if nothing was asked."""
         records = [self.read(*record) for record in episode.conversation.records()]
         if records:
             return replace(records[0], branches=tuple(records[1:]))

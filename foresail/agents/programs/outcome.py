@@ -1,4 +1,4 @@
-"""The end of a program: what it returned is graded, is a reward, or is a failure, which is never a score."""
+"""Turns the result or error of a program into a sample to grade, a reward, or a failed verdict."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Hung(Exception):
 class ProgramOutcome:
     """What a program returned or raised."""
 
-    said: Any = None
+    result: Any = None
     error: BaseException | None = None
 
 
 def judge_outcome(outcome: ProgramOutcome, sample: Sample, *, cut: bool) -> tuple[Sample, Verdict | None]:
-    """The sample as graders shall see it, and its verdict where none of them is to be asked.
+    """The sample for the graders, and its verdict if no grader is needed.
 
-    Text is graded in the place of the last response; None leaves that to be graded; a number, or a dict with a
-    score, is the reward. One that raised when the episode was `cut` by a limit is judged by its last response.
+    Text is graded instead of the last response; for None the last response is graded; a number, or a dict with a
+    score, is the reward. A program that raised after a limit `cut` its episode is graded by its last response.
     """
-    said, error = outcome.said, outcome.error
+    result, error = outcome.result, outcome.error
     if not sample.num_response_tokens:
         return sample, failed(error or ValueError("the program ended and had asked the model nothing"))
     if cut and not isinstance(error, Hung):
@@ -36,14 +36,14 @@ def judge_outcome(outcome: ProgramOutcome, sample: Sample, *, cut: bool) -> tupl
         error = None
     if error is not None:
         return sample, failed(error)
-    if said is None:
+    if result is None:
         return sample, None
-    if isinstance(said, str):
-        return replace(sample, outcome=said), None
+    if isinstance(result, str):
+        return replace(sample, outcome=result), None
     try:
-        return sample, to_verdict(said, name="the program", threshold=1.0)
+        return sample, to_verdict(result, name="the program", threshold=1.0)
     except Exception as wrong:
-        kind = type(said).__name__
+        kind = type(result).__name__
         return sample, failed(TypeError(f"it returned a {kind}; return text, a number or None ({wrong})"))
 
 

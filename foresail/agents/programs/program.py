@@ -1,13 +1,13 @@
-"""Programs that own their loop: each gets an address, a key and a problem, and says something at its end.
+"""Runs a user's programs: each gets an endpoint's address, a key and a problem, and returns a result.
 
     async def run(agent):                                       # or a plain function: my_agent.py:run
         client = AsyncOpenAI(base_url=agent.base_url, api_key=agent.api_key)
         reply = await client.chat.completions.create(model=agent.model, messages=agent.messages)
         return reply.choices[0].message.content
 
-A function runs in a thread of its own, a coroutine function in a loop of its own there. A command, ["python",
-"agent.py"], runs as a process with OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and FORESAIL_PROBLEM, and what it
-prints is its outcome.
+A function runs in its own thread, a coroutine function in its own event loop there. A command, ["python",
+"agent.py"], runs as a process with OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and FORESAIL_PROBLEM, and its
+output is its result.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from foresail.records import Problem
 from foresail.user_code import load_user_code, split_name
 
 MAX_PROGRAMS = 256  # programs; others wait until one has ended
-LONGEST_OUTPUT = 1 << 16  # bytes of what a command prints; of more, the end
-LAST_WORDS = 300  # characters of what a command that failed said
+LONGEST_OUTPUT = 1 << 16  # bytes of a command's output; of more only the end is read
+LAST_WORDS = 300  # characters of a failed command's error
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """What a program is told: where its model is, and its problem as `show_problem` has it."""
+    """A program's argument: the model's address and key, and the problem as `show_problem` makes it."""
 
     base_url: str
     api_key: str
@@ -52,28 +52,28 @@ class Agent:
 
 
 class ProgramFailed(Exception):
-    """A program that ended with an error of its own."""
+    """A program ended with an error."""
 
 
 # The two kinds of programs.
 
 
 class FunctionProgram:
-    """A function, plain or a coroutine's, of one argument: the Agent."""
+    """A function, plain or async, of one argument: the Agent."""
 
     def __init__(self, function: Callable[[Agent], Any]) -> None:
         self.function = function
 
     def run(self, agent: Agent, job: ProgramJob) -> Any:
-        said = self.function(agent)
-        return asyncio.run(wait_for(said)) if inspect.isawaitable(said) else said
+        result = self.function(agent)
+        return asyncio.run(wait_for(result)) if inspect.isawaitable(result) else result
 
     def stop(self, job: ProgramJob) -> None:
         """A thread cannot be ended; its next request is refused, which ends most programs."""
 
 
-async def wait_for(said: Awaitable[Any]) -> Any:
-    return await said
+async def wait_for(result: Awaitable[Any]) -> Any:
+    return await result
 
 
 class CommandProgram:
@@ -105,8 +105,8 @@ class CommandProgram:
             return end_of(output).strip() or None
 
     def end(self, process: subprocess.Popen[bytes], job: ProgramJob) -> int:
-        """Its exit status, once it has ended, and with it whatever it has left running."""
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until `wait`
+        """Wait for its exit status, and kill whatever it left running."""
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its pid stays reserved until `wait`
         self.stop(job)
         with job.lock:
             job.process = None
@@ -119,13 +119,13 @@ class CommandProgram:
 
 
 def variables(agent: Agent) -> dict[str, str]:
-    """What a command finds in its environment. A proxy for the world is none for this machine."""
+    """A command's environment variables. The endpoint's address bypasses proxies."""
     proxied = [os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")]
     direct = ",".join(filter(None, ["127.0.0.1", "localhost", *proxied]))
     extra = agent.problem.extra
     problem = {"id": agent.problem.id, "prompt": agent.messages, "extra": extra}
     if isinstance(extra, ShownColumns):
-        problem["hidden"] = sorted(extra.hidden)  # what environment.columns may name
+        problem["hidden"] = sorted(extra.hidden)  # columns that environment.columns could show
     return {
         "OPENAI_BASE_URL": agent.base_url,
         "OPENAI_API_BASE": agent.base_url,
@@ -162,16 +162,16 @@ def load_program(program: str | Sequence[str]) -> Program:
     return FunctionProgram(function)
 
 
-# Many of them at once.
+# Many programs at the same time.
 
 
 @dataclass(eq=False, repr=False)
 class ProgramJob:
-    """One program on its way. `tell` hears what it returned or raised, unless it was given up before."""
+    """One running program. `on_end` gets its result or error, unless the job was stopped before."""
 
     agent: Agent
-    tell: Callable[[Any, BaseException | None], None]
-    since: float | None = None  # when it was started, by the clock `time.monotonic`
+    on_end: Callable[[Any, BaseException | None], None]
+    since: float | None = None  # `time.monotonic` of its start
     is_over: bool = False
     process: subprocess.Popen[bytes] | None = None
 
@@ -180,7 +180,7 @@ class ProgramJob:
 
 
 class Programs:
-    """start and stop; a program that is told to stop and does not keeps its thread, and no other waits for it."""
+    """Starts and stops programs; one that does not stop keeps its thread but no longer counts as running."""
 
     def __init__(self, program: Program, max_running: int = MAX_PROGRAMS) -> None:
         self.program, self.max_running = program, max_running
@@ -188,8 +188,8 @@ class Programs:
         self.waiting: deque[ProgramJob] = deque()
         self.running: set[ProgramJob] = set()
 
-    def start(self, agent: Agent, tell: Callable[[Any, BaseException | None], None]) -> ProgramJob:
-        job = ProgramJob(agent, tell)
+    def start(self, agent: Agent, on_end: Callable[[Any, BaseException | None], None]) -> ProgramJob:
+        job = ProgramJob(agent, on_end)
         with self.lock:
             self.waiting.append(job)
         self._fill()
@@ -219,15 +219,15 @@ class Programs:
 
     def _run(self, job: ProgramJob) -> None:
         job.since = time.monotonic()
-        said, error = None, None
+        result, error = None, None
         try:
-            said = self.program.run(job.agent, job)
+            result = self.program.run(job.agent, job)
         except BaseException as raised:  # `exit()` in a program ends the program, nothing else
             error = raised
         with self.lock:
             self.running.discard(job)
-            gone = job.is_over
+            stopped = job.is_over
             job.is_over = True
-        if not gone:
-            job.tell(said, error)
+        if not stopped:
+            job.on_end(result, error)
         self._fill()

@@ -1,9 +1,8 @@
-"""A calculator whose work is bounded: exact fractions as far as they go, floats beyond, never a name or a call of
-Python's own.
+"""A calculator with bounded work: exact fractions where possible, else floats; it never runs Python code.
 
-    calculate("(1/3 + 1/6) * 2") -> "1"
-    calculate("0.1 + 0.2") -> "0.3"
-    calculate("9**9**9") -> ValueError: the result has too many digits
+calculate("(1/3 + 1/6) * 2") -> "1"
+calculate("0.1 + 0.2") -> "0.3"
+calculate("9**9**9") -> ValueError: the result has too many digits
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ async def calculator(expression: str) -> str:
 
 
 def calculate(expression: str) -> str:
-    """Its value as text. Raises ValueError with what is wrong."""
+    """An expression's value as text. Raises ValueError."""
     if len(expression) > LONGEST:
         raise ValueError(f"the expression is longer than {LONGEST} characters; compute it in parts")
     text = expression.translate(SAME).strip().rstrip("=").strip()
@@ -89,7 +88,7 @@ def evaluate(node: ast.expr, depth: int) -> Number:
 
 
 def chain(node: ast.BinOp, depth: int) -> Number:
-    """1 + 2 + 3 …, however long: it nests to the left."""
+    """Evaluate 1 + 2 + 3 … of any length, which nests to the left."""
     steps: list[ast.BinOp] = []
     first: ast.expr = node
     while isinstance(first, ast.BinOp):
@@ -128,12 +127,12 @@ def call(node: ast.Call, depth: int) -> Number:
 
 
 def called(node: ast.expr) -> str:
-    """What to call it in an error: its name, or what Python calls such a thing."""
+    """A function's name for errors, or the type of another expression."""
     return repr(node.id[:40]) if isinstance(node, ast.Name) else type(node).__name__
 
 
 def fits(value: Number) -> Number:
-    """The value itself. What would be larger is refused before it is computed, or right after one step."""
+    """The value itself, or a ValueError for one with too many digits."""
     if isinstance(value, Fraction) and max(bits(value.numerator), bits(value.denominator)) > MAX_BITS:
         raise ValueError("the result has too many digits")
     return value

@@ -1,14 +1,15 @@
-"""How a model writes its calls, and how it gets the results.
+"""The formats of tool calls and their results.
 
-`Hermes` is what Qwen and Hermes models are trained on: JSON in `<tool_call>`, several to a turn, and results as
-messages. `Tags` is plain text in a tag of the tool's name; the closing tag ends the turn, and the result stands
-right behind it.
+`Hermes` is what Qwen and Hermes models are trained on: JSON in `<tool_call>`, several in a turn, and results as
+messages. `Tags` is plain text in a tag of the tool's name; the closing tag ends the turn, and the result follows
+it.
 
     Hermes().parse('<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>') -> [ToolCall("add", {"a": 1})]
     Tags([search]).parse("I will look. <search>Paris</search>") -> [ToolCall("search", {"query": "Paris"})]
 
-What stands between `<think>` and `</think>` is no call. What cannot be read becomes a MalformedCall, whose text
-tells the model what to mend; no calls at all means a final answer. Reading takes time in proportion to the text.
+Text between `<think>` and `</think>` holds no calls. A call that cannot be parsed becomes a MalformedCall, whose
+text tells the model what to correct. A turn without calls is the final answer. Parsing takes time linear in the
+text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from foresail.agents.tools.markup import THINK, THINK_END, Marker, find_markers,
 from foresail.agents.tools.tool import Tool
 from foresail.records import Message
 
-MAX_CALLS = 32  # of a turn; what follows is not read
+MAX_CALLS = 32  # in a turn; later ones are ignored
 
 
 class ToolCall(NamedTuple):
@@ -32,34 +33,34 @@ class ToolCall(NamedTuple):
 
 
 class MalformedCall(NamedTuple):
-    why: str  # in a line, for the model
+    why: str  # one line, for the model
 
 
 TOO_MANY = MalformedCall(f"more than {MAX_CALLS} calls in one turn; those after them were not read")
 
 
 class CallFormat(Protocol):
-    """How calls and results are written."""
+    """A format of calls and results."""
 
     @property
     def stop(self) -> tuple[str, ...]:
         """Texts that end a turn."""
 
     def parse(self, response: str) -> list[ToolCall | MalformedCall]:
-        """The calls of a turn, in order; none: it is the final answer."""
+        """The calls of a turn, in order; none in the final answer."""
 
     def write(self, call: ToolCall) -> str:
-        """As a model writes it: `parse(write(call))` is the call."""
+        """A call as text: `parse(write(call))` is the call."""
 
     def observe(self, results: Sequence[str]) -> Observation:
-        """One result for each call, as the model shall see them; nothing in them can pass for markup."""
+        """The results of all calls as the model sees them; markup in them is broken."""
 
     def instructions(self, tools: Sequence[Tool]) -> str:
-        """What the model is told of tools and format where the chat template does not do it."""
+        """The description of tools and format, for chat templates without one."""
 
 
 class Read(NamedTuple):
-    """A call, the first marker behind it by number, and whether it was closed."""
+    """A call, the index of the first marker after it, and whether it was closed."""
 
     next: int
     call: ToolCall | MalformedCall
@@ -74,7 +75,7 @@ class Hermes:
 
     @property
     def stop(self) -> tuple[str, ...]:
-        return ()  # a turn has several calls, and ends as all turns do
+        return ()  # a turn may have several calls
 
     def parse(self, response: str) -> list[ToolCall | MalformedCall]:
         markers = find_markers(response, (self.OPEN, self.CLOSE, THINK, THINK_END))
@@ -85,7 +86,7 @@ class Hermes:
             at += 1
             if marker.text == THINK:
                 at = behind_thinking(markers, at)
-            elif marker.text == THINK_END:  # it began in the prompt: all so far was thinking
+            elif marker.text == THINK_END:  # thinking that began in the prompt ends here
                 calls, unclosed = [], 0
             elif len(calls) >= MAX_CALLS:
                 calls[MAX_CALLS:] = [TOO_MANY]
@@ -93,14 +94,14 @@ class Hermes:
                 at, call, closed = self._read(response, markers, at)
                 unclosed += not closed
                 calls.append(call)
-            elif unclosed:  # of a call that is reported already
+            elif unclosed:  # of a call that was already reported
                 unclosed -= 1
             else:
                 calls.append(MalformedCall("there is a closing tool_call tag without an opening one"))
         return calls
 
     def _read(self, response: str, markers: Sequence[Marker], at: int) -> Read:
-        """The call behind the opening marker `at - 1`. By JSON's own rules: an argument may hold `</tool_call>`."""
+        """The call after the opening marker `at - 1`, parsed as JSON: an argument may contain `</tool_call>`."""
         try:
             value, end = read_value(response, markers[at - 1].end)
         except BadJSON as error:
@@ -110,7 +111,7 @@ class Hermes:
             at += 1
         if at < len(markers) and markers[at].start == end and markers[at].text == self.CLOSE:
             return Read(at + 1, to_call(value), True)
-        if any(marker.text == THINK_END for marker in markers[first:at]):  # a thought that the template began
+        if any(marker.text == THINK_END for marker in markers[first:at]):  # thinking that began in the prompt
             return self._refuse(markers, first, "")
         more = response[end : end + SHOWN].partition("<")[0]
         return self._refuse(
@@ -118,7 +119,7 @@ class Hermes:
         )
 
     def _refuse(self, markers: Sequence[Marker], at: int, why: str) -> Read:
-        """Up to its closing tag; one that is opened again before that has none."""
+        """A malformed call, up to its closing tag if that comes before the next opening one."""
         if at < len(markers) and markers[at].text == self.CLOSE:
             return Read(at + 1, MalformedCall(why), True)
         return Read(at, MalformedCall("a tool_call tag is not closed"), False)
@@ -165,14 +166,14 @@ def kind_of(value: Any) -> str:
 
 
 def behind_thinking(markers: Sequence[Marker], at: int) -> int:
-    """The marker after the end of the thinking; the last one's successor where it does not end."""
+    """The index of the marker after `</think>`; the number of markers if there is none."""
     while at < len(markers) and markers[at].text != THINK_END:
         at += 1
     return at + 1
 
 
 class Tags:
-    """A tag for each tool; what it holds is the value of the tool's one argument, character by character."""
+    """A tag for each tool; its exact content is the tool's one argument."""
 
     RESULT, RESULT_END = "<result>", "</result>"
 
@@ -197,12 +198,12 @@ class Tags:
             at += 1
             if marker.text == THINK:
                 behind = behind_thinking(markers, at)
-                if behind > len(markers) and markers[-1].text in self.closes:  # which ended the turn
+                if behind > len(markers) and markers[-1].text in self.closes:  # it ended the turn
                     calls.append(
                         MalformedCall("a call is not carried out while thinking; close the think tag first")
                     )
                 at = behind
-            elif marker.text == THINK_END:  # it began in the prompt: all so far was thinking
+            elif marker.text == THINK_END:  # thinking that began in the prompt ends here
                 calls = []
             elif len(calls) >= MAX_CALLS:
                 calls[MAX_CALLS:] = [TOO_MANY]
@@ -240,7 +241,7 @@ class Tags:
 
 
 def explain_open(name: str, following: Marker | None) -> str:
-    """In words, since every marker in a result is broken."""
+    """The error in words, since every marker in a result is broken."""
     if following is None:
         return f"a {name} tag is not closed"
     other = following.text.strip("</>")
@@ -249,7 +250,7 @@ def explain_open(name: str, following: Marker | None) -> str:
 
 
 def only_argument(tool: Tool) -> str:
-    """The argument that a tag's text is for: the one that is required, or the only one."""
+    """The argument that holds a tag's text: the required one, or the only one."""
     properties = list(tool.parameters.get("properties", {}))
     required = list(tool.parameters.get("required", []))
     if len(required) == 1 or (not required and len(properties) == 1):

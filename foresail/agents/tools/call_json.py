@@ -1,7 +1,7 @@
-"""JSON as a model writes it: what is not plainly one thing is refused, with what is wrong in a line.
+"""Parses a model's JSON strictly: ambiguous values are refused with an error of one line.
 
-Refused besides bad syntax: numbers that no float holds, a key that stands twice, nesting beyond any use, halves of
-characters. Line breaks inside strings, which JSON forbids and models write, are taken.
+Refused besides bad syntax: numbers that no float holds, repeated keys, very deep nesting, halves of characters.
+Line breaks inside strings, which JSON forbids and models write, are accepted.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 
 MAX_LEVELS = 64
 MAX_DIGITS = 1000
-SHOWN = 40  # characters of what is wrong
-WINDOW = 256  # characters that are looked at first
-LONGEST_WORD = 16  # what the end of a window may cut in two: `false`, `\\ud83d`, `-Infinity`
+SHOWN = 40  # characters of the wrong part in an error
+WINDOW = 256  # characters that are parsed first
+LONGEST_WORD = 16  # of words that a window may cut in two: `false`, `\\ud83d`, `-Infinity`
 SPACE = re.compile(r"[ \t\n\r]*")
 HALF = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON writes half of a character
 
 
 class BadJSON(ValueError):
-    """What is wrong, in a line."""
+    """An error of one line."""
 
 
 class Refused:
-    """Stands for a number that is refused once it is clear that it is all there."""
+    """A number to refuse once the window holds all of it."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -35,8 +35,8 @@ class Refused:
 def read_value(text: str, start: int) -> tuple[Any, int]:
     """The JSON value that begins at `start`, and where it ends: read_value('x {"a": 1} y', 1) -> ({"a": 1}, 10).
 
-    It reads in a window that grows while the value does: an error's line and column, which nobody needs, are
-    counted from the beginning of the text, and a text may hold a million errors.
+    The window grows with the value. Parsing the whole text would be slow: each error counts its line and column
+    from the beginning of the text, and a text may hold a million errors.
     """
     begin, size = end_of_space(text, start), WINDOW
     while True:
@@ -57,7 +57,7 @@ def read_value(text: str, start: int) -> tuple[Any, int]:
 
 
 def may_be_cut(error: json.JSONDecodeError, window: str) -> bool:
-    """Whether the text behind the window could mend it."""
+    """Whether the error may only be due to the window's end."""
     return error.msg.startswith("Unterminated") or error.pos > len(window) - LONGEST_WORD
 
 

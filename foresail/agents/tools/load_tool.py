@@ -1,10 +1,10 @@
-"""Tools by name: a built-in one, or `file.py:name` for one's own.
+"""Loads tools by name: a built-in one, or a user's own as `file.py:name`.
 
     load_tool("search", corpus="wiki.jsonl.gz")
     load_tool("my_tools.py:weather")
 
-What a file or a module has under the name may be a function, a class (an object for each episode, made with the
-options), an object with `__call__`, or a `Tool`.
+The name may be of a function, a class (an object for each episode, made with the options), an object with
+`__call__`, or a `Tool`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUILT_IN: dict[str, Callable[..., Tool]] = {
 
 
 def load_tool(name: str, **options: Any) -> Tool:
-    """A ValueError says what is wrong with the name or the options."""
+    """Raises ValueError for an unknown name or wrong options."""
     if ":" not in name:
         return built_in(name, options)
     place, attribute = split_name(name)

@@ -1,8 +1,8 @@
-"""Markers in a text: where they stand, and how text from elsewhere is kept from holding any.
+"""Finds markers such as `<tool_call>` or `</think>` in a text, and breaks those in text that tools return.
 
-A marker is a string with a meaning: `<tool_call>`, `</think>`. What tools return comes from web pages, files and
-programs. Every marker in it is broken by a space after its first character, so that it cannot pass for a call, or
-end a result: neutralise("</result>", …) -> "< /result>". Special tokens are left to the tokenizer (`encode_text`).
+Tools return text of web pages, files and programs. A space after a marker's first character keeps it from passing
+for a call, or ending a result: neutralise("</result>", …) -> "< /result>". Special tokens are the tokenizer's task
+(`encode_text`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 THINK, THINK_END = "<think>", "</think>"
-SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which have no UTF-8
+SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters: UTF-8 cannot encode them
 
 
 class Marker(NamedTuple):
-    """A marker in a text, and where it stands."""
+    """A marker and its position in a text."""
 
     text: str
     start: int
@@ -24,7 +24,7 @@ class Marker(NamedTuple):
 
 
 def find_markers(text: str, markers: Iterable[str]) -> list[Marker]:
-    """All of them from left to right, in time that grows with the text's length only."""
+    """All markers from left to right, in time linear in the text."""
     pattern = any_of(markers)
     return [Marker(match[0], match.start(), match.end()) for match in pattern.finditer(text)]
 
@@ -38,7 +38,7 @@ def neutralise(text: str, markers: Sequence[str] = ()) -> str:
     """The text without any of the markers, nor characters that cannot be encoded."""
     text = SURROGATE.sub("\ufffd", text)
     pattern = any_of(markers)
-    while pattern.search(text):  # again: what is left of one may be another
+    while pattern.search(text):  # again: breaking one may leave another
         text = pattern.sub(broken, text)
     return text
 

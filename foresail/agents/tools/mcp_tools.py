@@ -1,9 +1,9 @@
-"""The tools of an MCP server: a program that is started here, or one that is reached over HTTP.
+"""The tools of an MCP server, either a program started here or a server reached over HTTP.
 
     with McpServer(command=["uvx", "mcp-server-time"]) as server:
         tools = server.tools()
 
-All episodes share the server. It lives on an event loop of its own, in a thread, since a connection belongs to the
+All episodes share the server. Its connection has an event loop in its own thread, since a connection belongs to the
 task that opened it. Needs the package mcp (pip install "foresail[mcp]").
 """
 
@@ -26,9 +26,9 @@ CLOSED = -32000  # the error code of a connection that has ended
 
 
 class McpServer:
-    """Connects when it is made; a ValueError says why it cannot.
+    """Connects on construction; raises ValueError if it cannot.
 
-    A program that is started sees few environment variables, such as PATH, and those named in `env`.
+    A started program gets a few environment variables, such as PATH, and those in `env`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class McpServer:
         self._wait_until_connected()
 
     def _run(self) -> None:
-        """Until it is closed, also if the server ends before: whoever calls it then is told so."""
+        """Runs until `close`, even if the server ends before, so that later calls get an error."""
         asyncio.set_event_loop(self.loop)
         holder = self.loop.create_task(self._stay_connected())
         self.loop.run_until_complete(self.closing.wait())
@@ -80,7 +80,7 @@ class McpServer:
                 self.session = session
                 self.connected.set_result(None)
                 await self.closing.wait()
-        except BaseException as error:  # also groups of errors, by which anyio ends tasks
+        except BaseException as error:  # also anyio's groups of errors
             if not self.connected.done():
                 self.connected.set_exception(ValueError(in_a_line(first_of(error))))
         finally:
@@ -109,7 +109,7 @@ class McpServer:
             raise ValueError(f"the MCP server {self.place} cannot be used: {error}") from None
 
     def tools(self) -> list[Tool]:
-        """Those that the server has, or those named in `only`."""
+        """The server's tools, or those of them in `only`."""
         names = [described.name for described in self.described]
         if missing := [name for name in self.only if name not in names]:
             raise ValueError(
@@ -131,7 +131,7 @@ class McpServer:
         )
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """From any loop. What the server refuses is an answer; a server that is gone raises EnvironmentBroken."""
+        """Call a tool from any loop. A refusal is an answer; a lost server raises EnvironmentBroken."""
         session = self.session
         if session is None:
             raise EnvironmentBroken(f"the MCP server {self.place} is gone")
@@ -166,7 +166,7 @@ class McpServer:
 
 
 async def list_tools(session: Any) -> list[Any]:
-    """All pages."""
+    """The tools of all pages."""
     page = await session.list_tools()
     tools = list(page.tools)
     while cursor := field(page, "next_cursor", "nextCursor"):
@@ -190,7 +190,7 @@ def field(record: Any, name: str, older: str) -> Any:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """The first error of a group of them, however deep."""
+    """The first error inside nested groups of errors."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,8 +1,8 @@
-"""Python as a tool: code runs in the judge's sandbox, and variables stay from call to call of an episode.
+"""The tool `python`: runs code in the judge's sandbox; variables last through an episode.
 
     load_tool("python", packages=["numpy"])
 
-Limits are the sandbox's own, by processor time, so that a busy machine changes no answer.
+The sandbox limits processor time, so a busy machine changes no answer.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits
 from foresail.judge.session import JudgeSession, SessionLimits
 
-MAX_SESSIONS = 64  # of one process at a time; an episode beyond them waits for its first call
+MAX_SESSIONS = 64  # at a time in one process; further episodes wait at their first call
 NOTHING_SHOWN = "(no output: print what you want to see)"
 
 
 @cache
 def session_judge(packages: tuple[str, ...], isolation: str | None, sessions: int) -> Judge:
-    """One for all episodes, apart from the judge that grades: a session holds a worker while the model thinks."""
+    """The sandbox of all episodes. Graders have another: a session holds a worker while the model thinks."""
     return Judge(isolation=isolation, workers=sessions, packages=packages)
 
 
@@ -41,19 +41,21 @@ class Python:
         code: Python 3, the standard library is there
         """
         try:
-            said = self.session.run(dedent(code).strip("\n"))
-        except Exception as error:  # what the code raises is in its answer: this is the sandbox's own
+            output = self.session.run(dedent(code).strip("\n"))
+        except Exception as error:  # of the sandbox: the code's own errors are in its output
             raise EnvironmentBroken(f"the sandbox of the tool python: {error}") from error
-        return ToolAnswer(text=said or NOTHING_SHOWN, error=last_line(said) if is_error(said) else "")
+        return ToolAnswer(text=output or NOTHING_SHOWN, error=last_line(output) if is_error(output) else "")
 
     def close(self) -> None:
         self.session.close()
 
 
-def is_error(said: str) -> bool:
-    """For the log only: code may print what looks like one."""
+def is_error(output: str) -> bool:
+    """A guess for the log: code may print text that looks like an error."""
     return (
-        said.startswith("error: ") or "Traceback (most recent call last):" in said or "SyntaxError: " in said
+        output.startswith("error: ")
+        or "Traceback (most recent call last):" in output
+        or "SyntaxError: " in output
     )
 
 
@@ -70,7 +72,7 @@ def python_tool(
     sessions: int = MAX_SESSIONS,
     isolation: str | None = None,
 ) -> Tool:
-    """The tool `python`. `seconds` of processor time for a call, `session_seconds` for all of an episode."""
+    """The tool `python`; `seconds` limits a call's processor time, `session_seconds` an episode's."""
     judge = session_judge(tuple(packages), isolation, sessions)
     limits = SessionLimits(
         seconds=seconds,

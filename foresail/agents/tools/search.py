@@ -1,4 +1,4 @@
-"""Search over passages by BM25: words in common with the query, rare ones counting most. By meaning: `dense.py`.
+"""The tool `search`: BM25 search over passages (`dense.py` searches by embeddings).
 
     index = Index(read_corpus("wiki.jsonl.gz"))
     index.find("capital of France", 3) -> [CorpusPassage("Paris", …), …]
@@ -17,12 +17,12 @@ from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.dense import load_dense_index
 from foresail.agents.tools.tool import Tool, tool_of
 
-LONGEST_QUERY = 2000  # characters that are looked at
+LONGEST_QUERY = 2000  # characters that are used
 MAX_PASSAGES = 20
 
 
 class Index:
-    """Made once, asked from many threads."""
+    """A BM25 index shared by many threads."""
 
     def __init__(self, passages: Sequence[CorpusPassage], *, stopwords: str = "en") -> None:
         self.bm25s = load_bm25s()
@@ -35,7 +35,7 @@ class Index:
         )
 
     def find(self, query: str, count: int) -> list[CorpusPassage]:
-        """The best first; none that has no word in common with the query."""
+        """At most `count` passages that share a word with the query, the best first."""
         words = self.bm25s.tokenize(
             [query[:LONGEST_QUERY]], stopwords=self.stopwords, return_ids=False, show_progress=False
         )
@@ -56,7 +56,7 @@ def load_bm25s() -> Any:
 
 @cache
 def load_index(path: str) -> Index:
-    """One for all episodes of a process."""
+    """The index, loaded once in a process."""
     return Index(read_corpus(path))
 
 
@@ -72,7 +72,7 @@ def show(passages: Sequence[CorpusPassage]) -> str:
 
 
 class Finder(Protocol):
-    """An index, by words or by meaning."""
+    """A search index, BM25 or dense."""
 
     @property
     def passages(self) -> Sequence[CorpusPassage]: ...
@@ -81,7 +81,7 @@ class Finder(Protocol):
 
 
 def open_index(corpus: str, kind: str = "bm25", model: str = "") -> Finder:
-    """The index of a corpus, made once in a process."""
+    """The index of a corpus, loaded once in a process."""
     if kind == "dense":
         return load_dense_index(corpus, model)
     if model:
@@ -92,7 +92,7 @@ def open_index(corpus: str, kind: str = "bm25", model: str = "") -> Finder:
 def search_tool(
     *, corpus: str = "", url: str = "", passages: int = 3, kind: str = "bm25", model: str = ""
 ) -> Tool:
-    """The tool `search`, over a corpus file or a search server; `passages` is how many come back."""
+    """The tool `search` over a corpus file or a search server; it returns `passages` passages."""
     if bool(corpus) == bool(url):
         raise ValueError("search needs a corpus file or the url of a search server, one of them")
     if not 1 <= passages <= MAX_PASSAGES:

@@ -1,4 +1,4 @@
-"""A search server, asked over HTTP. One that cannot be reached breaks the environment; see `search_server`."""
+"""The HTTP client of a search server (`search_server`); raises EnvironmentBroken if it cannot be reached."""
 
 from __future__ import annotations
 

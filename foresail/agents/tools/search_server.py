@@ -1,4 +1,4 @@
-"""Search as a small HTTP server: one index for the episodes of many machines.
+"""A small HTTP search server: one index for the episodes of many machines.
 
 python -m foresail.agents.tools.search_server wiki.jsonl.gz --port 8600
 

@@ -1,4 +1,4 @@
-"""From a typed Python function to what a model is told of it: a description and a JSON schema of its parameters.
+"""Reads a typed Python function's description and the JSON schema of its parameters, and checks arguments.
 
     def search(query: str, count: int = 3) -> str:
         '''Search the encyclopedia.
@@ -10,7 +10,7 @@
 
     read_signature(search).schema["properties"]["query"] -> {"type": "string", "description": "what to look for"}
 
-Types may be int, float, bool, str, list[…], dict[…], Literal, Optional, and what pydantic knows besides.
+Types may be int, float, bool, str, list[…], dict[…], Literal, Optional, and others that pydantic knows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
-MAX_MISTAKES = 3  # that one answer names
+MAX_MISTAKES = 3  # listed in one answer
 SHOWN = 60  # characters of a wrong value
-# Google and NumPy have a heading above the arguments; what follows other headings is for people who read the code.
+# Headings above the arguments in Google and NumPy style; sections under other headings are left out.
 HEADING = re.compile(r"(Args|Arguments|Parameters|Params)\s*:?\s*$")
 OTHER_HEADING = re.compile(
     r"(Returns?|Yields?|Raises|Examples?|Notes?|See Also|References|Warnings?)\s*:?\s*$"
@@ -38,12 +38,12 @@ NUMPY_ARGUMENT = re.compile(r"\**(\w+)(?:\s*:.*)?$")
 
 
 class BadArguments(ValueError):
-    """The arguments of a call are not what the tool takes; the message says what is wrong, in a line."""
+    """A call's arguments are wrong; the message is one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """What a function takes: `read` gives checked arguments, `schema` is what the model sees."""
+    """A function's parameters: `read` checks arguments, `schema` is for the model."""
 
     description: str
     model: type[BaseModel]
@@ -67,7 +67,7 @@ class Signature:
 
 
 def read_signature(function: Callable[..., Any], *, description: str = "") -> Signature:
-    """`function` may be bound to an object. A ValueError names what cannot be told to a model."""
+    """`function` may be bound to an object. Raises ValueError for parameters that have no schema."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     text, descriptions = read_docstring(
         inspect.getdoc(function) or "", tuple(inspect.signature(function).parameters)
@@ -80,7 +80,7 @@ def read_signature(function: Callable[..., Any], *, description: str = "") -> Si
             raise ValueError(f"{name} takes {entry}; a tool's parameters have names: write them out")
         if parameter not in hints:
             raise ValueError(f"the parameter {parameter} of {name} has no type; write one: {parameter}: str")
-        inner = f"argument_{at}"  # names such as `json` or `_x` mean something else to pydantic
+        inner = f"argument_{at}"  # pydantic reserves names such as `json` or `_x`
         names[inner] = parameter
         default = ... if entry.default is entry.empty else entry.default
         fields[inner] = (
@@ -115,7 +115,7 @@ def type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 
 def without_titles(schema: Any) -> Any:
-    """pydantic gives every part a title, which tells a model nothing."""
+    """The schema without pydantic's titles, which tell a model nothing."""
     if isinstance(schema, list):
         return [without_titles(part) for part in schema]
     if not isinstance(schema, dict):
@@ -135,7 +135,7 @@ def without_titles(schema: Any) -> Any:
 
 
 def read_docstring(text: str, parameters: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """What the function does, and what is said of each parameter; Google, NumPy, or plain `name: text` told."""
+    """The descriptions of the function and of its parameters, in Google, NumPy or plain `name: text` style."""
     description: list[str] = []
     lines: dict[str, list[str]] = {}
     section, current, depth = "description", "", 0
@@ -148,9 +148,9 @@ def read_docstring(text: str, parameters: Sequence[str]) -> tuple[str, dict[str,
             continue
         if section == "other":
             continue
-        named = find_argument(bare, parameters, in_section=section == "arguments")
-        if named and (not current or indent <= depth):
-            current, first = named
+        argument = find_argument(bare, parameters, in_section=section == "arguments")
+        if argument and (not current or indent <= depth):
+            current, first = argument
             depth, lines[current] = indent, [first]
         elif current and bare and indent > depth:
             lines[current].append(bare)
@@ -174,7 +174,7 @@ def find_argument(line: str, parameters: Sequence[str], *, in_section: bool) -> 
 
 
 def is_numpy(line: str) -> bool:
-    """Whether a type stands behind the colon and the text below: `query : str`, or a name alone."""
+    """Whether a line is in NumPy style: `query : str`, or a lone name; the text follows below."""
     return " : " in line or ":" not in line
 
 
@@ -197,7 +197,7 @@ def explain(error: ValidationError, required: Sequence[str], known: Sequence[str
 
 
 def plain(part: str | int) -> str:
-    """A name as it is; what a model made up, in quotes."""
+    """A known name unchanged; another in quotes."""
     return str(part) if isinstance(part, int) or part.isidentifier() else shown(part)
 
 

@@ -1,4 +1,4 @@
-"""Tools: what a model may call, made of typed Python functions.
+"""Tools that a model may call, made of typed Python functions.
 
     def add(a: int, b: int) -> int:
         '''Add two numbers.'''
@@ -8,9 +8,9 @@
     await tool.call({"a": 1, "b": 2}, seconds=30) -> ToolAnswer(text="3")
     await tool.call({"a": 1}, seconds=30) -> ToolAnswer(text="error: the argument b is missing", error="…")
 
-Functions that block run in threads, `async` ones on the loop. A class whose instances have `__call__` is a tool
-with state: each episode has an instance of its own, which may have `reset(problem)` and `close()`, and whose calls
-run one after the other.
+Plain functions run in threads, `async` ones on the event loop. A class whose instances have `__call__` is a tool
+with state: each episode has its own instance, which may have `reset(problem)` and `close()` and runs its calls in
+order.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from foresail.agents.threads import THREADS, TooSlow
 from foresail.agents.tools.signature import BadArguments, Signature, read_signature
 from foresail.records import Problem
 
-LONGEST_ERROR = 500  # characters of an exception's words
+LONGEST_ERROR = 500  # characters of an exception's message
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolAnswer:
-    """What came of a call. `text` is for the model; `error`, where it failed, is for the log."""
+    """A call's result. `text` is for the model; `error`, if it failed, is for the log."""
 
     text: str
     error: str = ""
@@ -49,11 +49,10 @@ def failed(why: str) -> ToolAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A name, what the model is told of it, and what to call.
+    """A tool's name, its description for the model, and the function to call.
 
     `read` checks a call's arguments and raises BadArguments; `function` takes them by name. `make`, for tools with
-    state, gives a new object to call in the place of `function`. `limits_itself` says that calls end by themselves:
-    the time limit of others is not for them.
+    state, returns a new object to call instead of `function`. With `limits_itself` no time limit is set on calls.
     """
 
     name: str
@@ -69,7 +68,7 @@ class Tool:
             raise ValueError(f"a tool cannot be called {self.name!r}; use letters, digits and _")
 
     def schema(self) -> dict[str, Any]:
-        """As chat templates want it in `tools`."""
+        """The entry for a chat template's `tools`."""
         function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
         return {"type": "function", "function": function}
 
@@ -98,17 +97,17 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenTool:
-    """A tool in an episode. `call` answers whatever happens; only a broken world is raised."""
+    """A tool in an episode. `call` always answers; it raises only EnvironmentBroken."""
 
     tool: Tool
     function: Callable[..., Any]
     state: Any = None
-    turn: asyncio.Lock | None = None  # calls of a tool with state run in the order they were written
+    turn: asyncio.Lock | None = None  # a tool with state runs its calls in order
 
     async def call(
         self, arguments: Mapping[str, Any], seconds: float | None = None, *, begin_by: float = math.inf
     ) -> ToolAnswer:
-        """`begin_by` is a time of `time.monotonic`: no model can make a turn so long that it passes for broken."""
+        """No call starts after `begin_by` (`time.monotonic`): many calls must not pass for a hung tool."""
         try:
             checked = self.tool.read(arguments)
         except BadArguments as error:
@@ -140,7 +139,7 @@ class OpenTool:
 
 
 async def finish(function: Callable[..., Any], arguments: Mapping[str, Any], seconds: float | None) -> Any:
-    """Calls it where it belongs, on the loop or in a thread, and waits. Raises TooSlow."""
+    """Run a function on the loop or in a thread, and wait for it. Raises TooSlow."""
     if is_async(function):
         return await within(function(**arguments), seconds)
     value = await THREADS.run(lambda: function(**arguments), seconds)
@@ -159,7 +158,7 @@ async def within(awaitable: Awaitable[Any], seconds: float | None) -> Any:
 
 
 async def protected(awaitable: Awaitable[Any]) -> Any:
-    """A cancellation of the tool's own making is an error of the tool's; ours passes."""
+    """Turn a cancellation raised by the tool itself into an error; let ours pass."""
     try:
         return await awaitable
     except asyncio.CancelledError:
@@ -177,7 +176,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def is_broken(error: BaseException) -> bool:
-    """Whether the world failed and not the call: what the tool needs cannot be reached."""
+    """Whether the environment failed, not the call: something that the tool needs cannot be reached."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -193,13 +192,13 @@ def in_a_line(error: BaseException) -> str:
     """in_a_line(KeyError("x")) -> "KeyError: 'x'"."""
     try:
         words = " ".join(str(error)[: 4 * LONGEST_ERROR].split())
-    except Exception:  # an exception whose words cannot be had
+    except Exception:  # an exception whose `str` fails
         words = ""
     return f"{type(error).__name__}: {words}"[:LONGEST_ERROR].rstrip(": ")
 
 
 def to_text(value: Any) -> str:
-    """Text as it is, other values as JSON where they have one: to_text({"a": 1}) -> '{"a": 1}'."""
+    """Text unchanged, other values as JSON if possible: to_text({"a": 1}) -> '{"a": 1}'."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -214,19 +213,21 @@ def to_text(value: Any) -> str:
 
 
 def tool_of(thing: Any, *, name: str = "", description: str = "") -> Tool:
-    """A tool from a function, an object with `__call__`, a class of such objects, or a tool as it is."""
+    """A tool from a function, an object with `__call__`, a class of such objects, or a tool."""
     if isinstance(thing, Tool):
         return thing
     if not callable(thing):
         raise ValueError(f"{thing!r} is no tool; give a typed function with a docstring")
     if inspect.isclass(thing):
         return tool_with_state(thing, thing, name=name, description=description)
-    said = description or ("" if inspect.isroutine(thing) else class_description(type(thing)))
-    return make_tool(read_signature(thing, description=said), name or name_of(thing), thing, function=thing)
+    description = description or ("" if inspect.isroutine(thing) else class_description(type(thing)))
+    return make_tool(
+        read_signature(thing, description=description), name or name_of(thing), thing, function=thing
+    )
 
 
 def tool_with_state(kind: type, make: Callable[[], Any], *, name: str = "", description: str = "") -> Tool:
-    """`make` gives an object of the class for each episode, whose `__call__` is the tool."""
+    """A tool with state: `make` returns an object for each episode, whose `__call__` is the tool."""
     if not inspect.isfunction(getattr(kind, "__call__", None)):  # noqa: B004
         raise ValueError(f"the class {kind.__name__} has no __call__; a tool with state is called by it")
     bound = kind.__call__.__get__(object.__new__(kind))
@@ -235,7 +236,7 @@ def tool_with_state(kind: type, make: Callable[[], Any], *, name: str = "", desc
 
 
 def class_description(kind: type) -> str:
-    """Of a class whose `__call__` says nothing itself: the first paragraph of its own docstring."""
+    """The first paragraph of the class's docstring, if its `__call__` has none."""
     says_itself = inspect.getdoc(kind.__call__) not in (None, inspect.getdoc(type.__call__))
     return "" if says_itself else (kind.__doc__ or "").strip().split("\n\n")[0]
 

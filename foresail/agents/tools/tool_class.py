@@ -12,8 +12,8 @@
             return str(self.count)
         def get_reward(self) -> float: return float(self.count == 10)
 
-`reset` gets the row's columns, and may return text that ends the prompt. `get_reward`, or an attribute `reward`, is
-what the episode is worth (`reward.grader = "environment"`); it is asked when the model has given its answer.
+`reset` gets the row's columns, and may return text to append to the prompt. `get_reward`, or an attribute `reward`,
+is the episode's reward (`reward.grader = "environment"`); it is read after the model's final answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_TOOLS = ("reset", "get_reward", "close")
 
 
 def method_tools(kind: type) -> list[Tool]:
-    """A tool for each public method; a ValueError names what cannot be told to a model."""
+    """A tool for each public method. Raises ValueError for parameters that have no schema."""
     blank: Any = object.__new__(kind)
     methods = {name: getattr(blank, name) for name in method_names(kind)}
     return [
@@ -44,18 +44,18 @@ def method_tools(kind: type) -> list[Tool]:
 
 
 def method_names(kind: type) -> list[str]:
-    """Of those that are tools."""
+    """The names of methods that are tools."""
     functions = (name for name, _ in inspect.getmembers(kind, inspect.isfunction))
     return [name for name in functions if not name.startswith("_") and name not in NO_TOOLS]
 
 
 def may_speak(kind: type) -> bool:
-    """Whether `reset` may return text, which is then asked for before prompts are encoded; `-> None` says no."""
+    """Whether `reset` may return text for the prompt: yes unless it is annotated `-> None`."""
     return inspect.signature(kind.reset).return_annotation not in (None, "None")  # type: ignore[attr-defined]
 
 
 class ToolClassEnvironment:
-    """One episode with an object of its own; `make_environment` is given that object's methods as tools."""
+    """The environment of one episode: an object of the class, whose methods `make_environment` takes as tools."""
 
     def __init__(
         self, kind: type, tools: list[Tool], make_environment: Callable[[list[Tool]], ToolEnvironment]
@@ -67,16 +67,16 @@ class ToolClassEnvironment:
     async def open(self, problem: Problem) -> str:
         try:
             self.object = await finish(self.kind, {}, None)
-            said = await finish(self.object.reset, reset_arguments(self.object.reset, problem), None)
+            text = await finish(self.object.reset, reset_arguments(self.object.reset, problem), None)
         except EnvironmentBroken:
             raise
         except Exception as error:
             raise EnvironmentBroken(f"{self.kind.__name__}.reset: {in_a_line(error)}") from error
-        if said is not None and not isinstance(said, str):
+        if text is not None and not isinstance(text, str):
             raise EnvironmentBroken(
-                f"{self.kind.__name__}.reset returned {type(said).__name__}; return text or None"
+                f"{self.kind.__name__}.reset returned {type(text).__name__}; return text or None"
             )
-        return said or ""
+        return text or ""
 
     async def reset(self, problem: Problem) -> None:
         check_opening(problem, await self.open(problem))
@@ -94,7 +94,7 @@ class ToolClassEnvironment:
         return replace(seen, reward=await self._reward()) if seen.done else seen
 
     async def _reward(self) -> float | None:
-        """None where the class knows of none."""
+        """The object's reward; None if it has none."""
         name = "get_reward" if hasattr(self.object, "get_reward") else "reward"
         try:
             reward = getattr(self.object, name, None)
@@ -111,7 +111,7 @@ class ToolClassEnvironment:
 
 
 def one_at_a_time(method: Callable[..., Any], turn: asyncio.Lock) -> Callable[..., Any]:
-    """Calls of a turn run together; those of one object in the order they were written."""
+    """The method with its calls in order: a turn's calls otherwise run at the same time."""
 
     async def call(**arguments: Any) -> Any:
         async with turn:
@@ -121,7 +121,7 @@ def one_at_a_time(method: Callable[..., Any], turn: asyncio.Lock) -> Callable[..
 
 
 def reset_arguments(reset: Callable[..., Any], problem: Problem) -> dict[str, Any]:
-    """The columns of the problem's row that `reset` takes, all of them where it takes any."""
+    """The columns of the problem's row that `reset` takes; all for `**row`."""
     prompt = [{"role": message.role, "content": message.content} for message in problem.prompt]
     row = {"prompt": prompt, "answer": problem.answer, **problem.extra}
     parameters = inspect.signature(reset).parameters.values()

@@ -1,9 +1,9 @@
-"""The environment of tools: reads the calls of a turn, carries them out together, and answers with the results.
+"""The environment of tools: parses the calls of a turn, runs them at the same time and returns the results.
 
     environment = ToolEnvironment([tool_of(search)], Tags([tool_of(search)]), max_turns=4)
 
-A turn without calls is the final answer. A call that cannot be read, that fails, or that takes too long is answered
-with what is wrong and counted; only a world that is broken (no search server, no sandbox) raises.
+A turn without calls is the final answer. A call that is malformed, fails or takes too long is answered with its
+error and counted. Only a broken environment (no search server, no sandbox) raises.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from foresail.records import Problem
 LAST_TURN = "No more calls after this: give the final answer now."
 NO_TIME = "The time for tools is over: give the final answer now."
 SHOWN = 40  # characters of an unknown tool's name
-CLOSING_SECONDS = 10.0  # that a tool may take to end
+CLOSING_SECONDS = 10.0  # for a tool to close
 
 
 class ToolEnvironment:
-    """`max_turns` counts the model's turns, the final answer among them.
+    """`max_turns` counts the model's turns, including the final answer.
 
-    `tool_seconds` is for one call, `episode_seconds` for all calls of an episode; both are on the wall clock, since
-    a tool may wait for another machine. Tools that say so (`limits_itself`) have limits of their own instead. Of a
-    tool with state, whose calls wait for each other, none begins later in a turn than `turn_seconds`.
-    Results are cut to `max_result_chars` characters.
+    `tool_seconds` limits one call, `episode_seconds` all calls of an episode, in wall-clock time, since a tool may
+    wait for another machine; tools with `limits_itself` have their own limits. Calls of a tool with state wait for
+    each other and must start within `turn_seconds`. Results are cut to `max_result_chars` characters.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class ToolEnvironment:
             self.opened[tool.name] = await tool.open(problem)
 
     async def step(self, response: str) -> Observation:
-        """The results of the response's calls; `done` where it has none, or may have no more."""
+        """The results of the response's calls; `done` if it has none, or was the last turn."""
         self.turns += 1
         calls = self.format.parse(response)
         if not calls or self.turns >= self.max_turns:
@@ -97,12 +96,12 @@ class ToolEnvironment:
         return call.name, await self.opened[call.name].call(call.arguments, seconds, begin_by=self.turn_ends)
 
     def _not_made(self, call: ToolCall | MalformedCall) -> ToolUse:
-        """A call in the last turn, in which there are no more. The log has names of tools, not the model's."""
+        """The log entry of a call in the last turn, which is not run. Only known tools are named."""
         name = call.name if isinstance(call, ToolCall) and call.name in self.opened else ""
         return ToolUse(tool=name, seconds=0.0, error="called in the last turn")
 
     async def close(self) -> None:
-        """Ends what tools have open. A tool that cannot end says nothing about the episode, which is over."""
+        """Close the tools. The episode is over, so a tool that fails to close is ignored."""
         opened, self.opened = self.opened, {}
         for tool in opened.values():
             with suppress(Exception):
@@ -117,7 +116,7 @@ def check_names(tools: Sequence[Tool]) -> None:
 
 
 async def together(tasks: Sequence[object]) -> list[tuple[ToolAnswer, ToolUse]]:
-    """All at once; if one finds the world broken, the others are ended first."""
+    """Run all calls at the same time; if one raises, cancel the others first."""
     running = [asyncio.ensure_future(task) for task in tasks]  # type: ignore[call-overload]
     try:
         return list(await asyncio.gather(*running))
@@ -128,7 +127,7 @@ async def together(tasks: Sequence[object]) -> list[tuple[ToolAnswer, ToolUse]]:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Its beginning and its end, with a note between: of search results the first tell most, of errors the last."""
+    """A text's beginning and end with a note between: search results matter at the beginning, errors at the end."""
     if len(text) <= max_chars:
         return text
     tail = max_chars // 4

@@ -19,7 +19,7 @@ from foresail.rollout.collect import Collected, collect
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.leftovers import CarryingStream
-from foresail.rollout.stream import nap, watched
+from foresail.rollout.stream import sleep_briefly, watched
 from foresail.runlog.phase import Phase
 from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.rollouts.engine_copy import refresh_copy
@@ -59,7 +59,7 @@ def sample_groups(
     before: Progress,
     *,
     begin: Callable[[int], Phase],
-    wait: Callable[[], None] = nap,
+    wait: Callable[[], None] = sleep_briefly,
 ) -> RolloutResult:
     """Generate and judge until there are enough groups to learn from, with the weights that engines have.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from foresail.rollout.collect import NoSignal
-from foresail.rollout.stream import nap
+from foresail.rollout.stream import sleep_briefly
 from foresail.runlog.display import Display
 from foresail.runlog.phase import Phase
 from foresail.train.checkpoints.checkpoint import Progress
@@ -35,7 +35,7 @@ SHUTDOWN_SECONDS = 60.0  # seconds for a cancelled rollout to end
 
 class SampleGroups(Protocol):
     def __call__(
-        self, before: Progress, *, begin: Callable[[int], Phase], wait: Callable[[], None] = nap
+        self, before: Progress, *, begin: Callable[[int], Phase], wait: Callable[[], None] = sleep_briefly
     ) -> RolloutResult:
         """Draw the samples of the step after `before` with the engines' weights, in whichever thread.
 
@@ -158,7 +158,7 @@ def begin_hidden(phases: list[Phase], total: int) -> Phase:
 def nap_unless_cancelled(cancelled: threading.Event) -> None:
     if cancelled.is_set():
         raise RolloutCancelled
-    nap()
+    sleep_briefly()
 
 
 def result_of(drawing: Future[RolloutResult]) -> RolloutResult | NoSignal:

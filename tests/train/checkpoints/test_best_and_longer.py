@@ -50,9 +50,9 @@ class Measured:
     """Held-out accuracies as a test wants them, one for each evaluation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, values: dict[int, float]) -> None:
-        for user in ("start_check", "rollout_run"):
+        for user in ("start_check", "run"):
             monkeypatch.setattr(
-                f"foresail.train.{user}.measure",
+                f"foresail.train.rollouts.{user}.measure",
                 lambda session, setup, step: {"val-core/a/acc/mean@1": values[step]},
             )
 

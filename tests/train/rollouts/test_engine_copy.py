@@ -22,15 +22,15 @@ def test_whoever_stops_in_the_midst_every_weight_is_gathered_on_every_rank(taken
             gathered.append(f"{model}{name}")
             yield name, torch.zeros(1)
 
-    told: list[Any] = []
+    orders: list[Any] = []
     trainer: Any = SimpleNamespace(
-        policy=SimpleNamespace(model="0"), elsewhere=lambda *order: told.append(order)
+        policy=SimpleNamespace(model="0"), on_other_ranks=lambda *order: orders.append(order)
     )
     weights = stream_weights(trainer, read)
     assert [next(weights)[0] for _ in range(taken)] == [*"abcde"[:taken]]
     weights.close()  # type: ignore[attr-defined]
     assert gathered == ([f"0{name}" for name in "abcde"] if taken else [])
-    assert told == ([(give_shards, read)] if taken else [])  # before it began nobody was told of it
+    assert orders == ([(give_shards, read)] if taken else [])  # no order before the first tensor is read
     other: Any = SimpleNamespace(policy=SimpleNamespace(model="1"))
     gathered.clear()
     give_shards(other, read)
