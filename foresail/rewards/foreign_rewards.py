@@ -107,19 +107,16 @@ class RewardCall:
 
     def choose(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         """The shape's own arguments and the data's columns, as far as the function takes them."""
-        arguments, columns = (
-            self.arguments(pairs, logged),
-            column_lists([problem for problem, _ in pairs]),
-        )
+        own, columns = self.arguments(pairs, logged), column_lists([problem for problem, _ in pairs])
         batched = self.shape in BATCHED
-        everything = {name: values if batched else values[0] for name, values in columns.items()} | arguments
+        everything = {name: values if batched else values[0] for name, values in columns.items()} | own
         if missing := self.required - everything.keys():
             raise ValueError(
                 f"it wants {', '.join(sorted(missing))}, and the data has the columns "
                 f"{', '.join(sorted(columns)) or '(none)'}"
             )
         # verl and OpenRLHF hand no columns to **kwargs; TRL and AReaL hand over all of them.
-        passed_on = arguments if self.shape in ("verl", "openrlhf") else everything
+        passed_on = own if self.shape in ("verl", "openrlhf") else everything
         accepted = {*self.names} | (passed_on.keys() if self.takes_any else set())
         return {name: value for name, value in everything.items() if name in accepted}
 

@@ -109,34 +109,32 @@ def status_of(score: float, threshold: float | None) -> Status:
     return "correct" if score >= (1.0 if threshold is None else threshold) - ROUNDING else "wrong"
 
 
-def to_number(returned: Mapping[str, Any], *keys: str) -> float | None:
+def to_number(result: Mapping[str, Any], *keys: str) -> float | None:
     """The first of the keys that is there: to_number({"rewards": [0.5]}, "score", "rewards") -> 0.5."""
-    key = next((key for key in keys if key in returned), None)
+    key = next((key for key in keys if key in result), None)
     if key is None:
         raise ValueError(
-            f"the returned dict has no {' or '.join(keys)}; it has {', '.join(map(str, returned))}"
+            f"the returned dict has no {' or '.join(keys)}; it has {', '.join(map(str, result))}"
         )
-    value = returned[key]
+    value = result[key]
     while isinstance(value, list | tuple):
         if len(value) != 1:
-            raise ValueError(f"it returned {len(value)} values for one response")
+            raise ValueError(f"it result {len(value)} values for one response")
         value = plain(value[0])
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise ValueError(f"it returned {str(value)[:60]!r} of type {type(value).__name__}, not a number")
+        raise ValueError(f"it result {str(value)[:60]!r} of type {type(value).__name__}, not a number")
     if not math.isfinite(value):
-        raise ValueError(f"it returned {value}, not a finite number")
+        raise ValueError(f"it result {value}, not a finite number")
     return float(value)
 
 
-def flat(returned: Mapping[Any, Any]) -> dict[str, Any]:
+def flat(result: Mapping[Any, Any]) -> dict[str, Any]:
     """OpenRLHF's figures stand a level deeper: flat({"extra_logs": {"length": [3]}}) -> {"length": [3]}."""
-    logs = returned.get("extra_logs")
+    logs = result.get("extra_logs")
     inner = logs if isinstance(logs, dict) else {}
-    return {
-        str(key): entry for key, entry in {**returned, **inner}.items() if key != "extra_logs" or not inner
-    }
+    return {str(key): entry for key, entry in {**result, **inner}.items() if key != "extra_logs" or not inner}
 
 
 def loggable(value: Any) -> float | str | None:

@@ -46,7 +46,7 @@ class SftStages:
     def __init__(self, recipe: Sft, reader: Reader) -> None:
         self.recipe = recipe
         self.own = [
-            mix_conversations(phase.data, reader, phase.max_length) if phase.data else empty_mixture()
+            mix_conversations(phase.data, reader, phase.max_length) if phase.data else ChatMixture()
             for phase in recipe.phases
         ]
         self.chosen: dict[int, list[int]] = {}
@@ -114,10 +114,6 @@ class SftStages:
     def _by_loss(self, number: int) -> bool:
         again = self.recipe.resampled(number)
         return again is not None and again[0].by_loss
-
-
-def empty_mixture() -> ChatMixture:
-    return ChatMixture(entries=[], datasets=[], rows=[])
 
 
 def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:
