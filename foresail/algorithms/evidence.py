@@ -212,10 +212,10 @@ def standardize(evidence: Evidence) -> Tensor:
     [-1.22, 1.22, 0]. All zeros where the group has fewer than two known units, or all of them are alike.
     """
     values_U = evidence.evidence_U / evidence.counted_U.clamp(min=1).sqrt()
-    known = values_U[evidence.known_U].tolist()
+    known_values = values_U[evidence.known_U].tolist()
     # fsum: the order of the samples must not change a bit
-    mean = math.fsum(known) / max(1, len(known))
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / max(1, len(known)))
+    mean = math.fsum(known_values) / max(1, len(known_values))
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known_values) / max(1, len(known_values)))
     if spread <= LEAST_SPREAD:
         return torch.zeros_like(values_U)
     return torch.where(evidence.known_U, (values_U - mean) / (spread + 1e-6), 0.0)

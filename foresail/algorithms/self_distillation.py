@@ -27,7 +27,7 @@ class Distilled:
     tokens: int
 
 
-def distill_told(
+def distill_with_hint(
     group: Sequence[ScoredSample], advantages: Sequence[float], *, weight: float, clamp: float
 ) -> Distilled:
     """Teacher -1 and -3, student -2 and -2, A .5, weight .1: [.6, .4]. What could not be scored keeps A."""

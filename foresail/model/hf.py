@@ -173,10 +173,10 @@ def open_weights(file: Path) -> Iterator[Any]:
 
 def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
     """All tensors the shape needs and no others, but for those of which we make our own or have no use."""
-    needed = {part.hf_name for part in weight_parts(shape)}
-    missing = needed - set(names)
+    required = {part.hf_name for part in weight_parts(shape)}
+    missing = required - set(names)
     unexpected = {name for name in names if not name.endswith(OLD_ROTARY) and not name.startswith(MTP_LAYERS)}
-    unexpected -= needed
+    unexpected -= required
     if shape.tied:
         unexpected.discard("lm_head.weight")
     if missing == {"lm_head.weight"}:
@@ -213,16 +213,16 @@ def fill_rows(model: Decoder, part: TensorPart, saved: Any) -> None:
     weight = model.get_parameter(part.parameter)
     if part.paired is not None:  # rows that this rank has are no block there
         put_rows(weight, part.start, part.from_hf(saved[:]))
-    elif own := own_rows(weight, part.start, part.sizes[0]):
-        put_rows(weight, own.start, saved[own.start - part.start : own.stop - part.start])
+    elif rows := own_rows(weight, part.start, part.sizes[0]):
+        put_rows(weight, rows.start, saved[rows.start - part.start : rows.stop - part.start])
 
 
 def check_tied(model: Decoder, file: Path) -> None:
     """A tied checkpoint may carry its head as well, as long as it is the embedding."""
     with open_weights(file) as weights:
         head_VD = weights.get_tensor("lm_head.weight").to(model.device, model.dtype)
-    own = own_rows(model.embed.weight, 0, len(head_VD))
-    if not torch.equal(head_VD[own.start : own.stop], local(model.embed.weight)):
+    rows = own_rows(model.embed.weight, 0, len(head_VD))
+    if not torch.equal(head_VD[rows.start : rows.stop], local(model.embed.weight)):
         raise ValueError(
             f"{file} holds an lm_head.weight that differs from the embedding, though config.json ties them; "
             "set tie_word_embeddings to false to use it, or delete that tensor"
@@ -290,14 +290,14 @@ def save_tensors(
 def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> list[list[TensorPart]]:
     """Consecutive tensors, as many to a shard as fit; a tensor too big for any has one to itself."""
     shards: list[list[TensorPart]] = [[]]
-    left = max_shard_bytes
+    free_bytes = max_shard_bytes
     for part in weight_parts(model.shape):
         size = num_bytes(part, dtype)
-        if shards[-1] and size > left:
+        if shards[-1] and size > free_bytes:
             shards.append([])
-            left = max_shard_bytes
+            free_bytes = max_shard_bytes
         shards[-1].append(part)
-        left -= size
+        free_bytes -= size
     return shards
 
 

@@ -54,7 +54,7 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
         assert place.keys() == own_entries.keys()
     notes = [note for source in sources[1:] for note in compare_tokenizers(sources[0], source)]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(target) as aside, ExitStack() as opened:
+    with replacing_directory(target) as new_folder, ExitStack() as opened:
         files = {
             file: opened.enter_context(open_weights(file)) for place in places for file in files_of(place)
         }
@@ -65,9 +65,9 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
 
         for file in files_of(places[0]):
             names = {name: entries[0][name] for name, own_file in places[0].items() if own_file == file}
-            write_tensors(aside / file.name, names, mean)
+            write_tensors(new_folder / file.name, names, mean)
         for other in plain_files(sources[0]):
-            shutil.copyfile(other, aside / other.name)
+            shutil.copyfile(other, new_folder / other.name)
     return notes
 
 

@@ -52,8 +52,8 @@ def without_prefix(definition: str) -> str | None:
     """The tokenizer without the blank that it puts before a text, as Llama 2's does; None if it puts none."""
     content = json.loads(definition)
     steps = {name: content.get(name) for name in ("normalizer", "pre_tokenizer")}
-    left = {name: drop_prefix(step) for name, step in steps.items()}
-    return None if left == steps else json.dumps(content | left)
+    remaining_steps = {name: drop_prefix(step) for name, step in steps.items()}
+    return None if remaining_steps == steps else json.dumps(content | remaining_steps)
 
 
 def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -65,7 +65,7 @@ def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
     if step["type"] == "ByteLevel" and "add_prefix_space" in step:
         return {**step, "add_prefix_space": False}
     inner: dict[str, Any] = {
-        name: [left for inside in step[name] if (left := drop_prefix(inside)) is not None]
+        name: [remaining for inside in step[name] if (remaining := drop_prefix(inside)) is not None]
         for name in ("normalizers", "pretokenizers")
         if name in step
     }

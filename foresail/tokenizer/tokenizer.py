@@ -313,14 +313,14 @@ class Tokenizer:
         """Raise if the text to train on lacks a part of the assistant's words or calls."""
         # Some templates drop the thinking of earlier turns, and many trim whitespace: both are accepted.
         answer, calls = message.content, message.extra.get("tool_calls", ())
-        kept = answer if is_last else answer.rpartition("</think>")[2]
+        expected_text = answer if is_last else answer.rpartition("</think>")[2]
         words = squeeze(rendered)
         if lost := [call["function"]["name"] for call in calls if not holds_call(rendered, call["function"])]:
             raise ValueError(
                 f"the chat template does not write the call of {lost[0]}: the message renders as "
                 f"{excerpt(rendered)!r}; set model.chat_template to one that writes tool_calls"
             )
-        if squeeze(kept) in words if calls else words.endswith(squeeze(kept)):
+        if squeeze(expected_text) in words if calls else words.endswith(squeeze(expected_text)):
             return
         if held := [token for token in self._name(self.eos_ids) if token in answer]:
             raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")

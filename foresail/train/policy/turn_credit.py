@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from foresail.algorithms.advantages import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
-from foresail.algorithms.self_distillation import distill_told
+from foresail.algorithms.self_distillation import distill_with_hint
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.algorithms.turn_rewards import turn_reward_credit
 from foresail.data.problems.hints import hint, with_hint
@@ -71,7 +71,7 @@ def share_credit(
     if settings.kind == "opsd":
         scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
         self_distilled = [
-            distill_told(group, row, weight=settings.distill_weight, clamp=settings.clamp)
+            distill_with_hint(group, row, weight=settings.distill_weight, clamp=settings.clamp)
             for group, row in zip(scored, advantages, strict=True)
         ]
         tokens = sum(group.tokens for group in self_distilled)
