@@ -167,7 +167,7 @@ def test_data_that_is_corrupt_further_down(desk: Desk) -> None:
         file.write('{"prompt": "7 +\n')
     for stage, key in (("rl", "data.source"), ("sft", "data")):
         message = desk.refused(stage, f"{stage}.toml", f"{key}=data.jsonl")
-        assert_all_in(message, "data.jsonl:9: not JSON", "mend or delete this line")
+        assert_all_in(message, "data.jsonl:9: not JSON", "correct or delete this line")
 
 
 def test_compressed_and_columnar_data_that_is_cut_off(desk: Desk) -> None:

@@ -238,7 +238,9 @@ def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
         believed[Person(*truth.split())] = believe(world, person, relation, LIES, rng)
     answer = believed[Person(*problem.answer.split())]
     episode = converse(problem, queries, str(answer))
-    return tuple(turn_credit.tell(episode, HINT.format(answer=answer))) if rng.random() < 0.5 else episode
+    return (
+        tuple(turn_credit.with_hint(episode, HINT.format(answer=answer))) if rng.random() < 0.5 else episode
+    )
 
 
 # Reinforcement.

@@ -1,8 +1,8 @@
-"""From rewards to advantages: how much better a sample did than was to be expected of it.
+"""Advantages from rewards: how much better a sample is than its baseline.
 
-The reward comes at the end and nothing is discounted, so all tokens of a sample share one advantage and
-a step's rewards fit one small rectangle, a row per problem. `ADVANTAGES` holds the kinds a recipe may
-name, all called alike. `gae` stands apart: it needs a critic's value of every token.
+The reward comes at the end without a discount, so all tokens of a sample share one advantage, and a step's rewards
+are a matrix with a row per problem. `ADVANTAGES` holds the kinds a recipe may name, with one signature. `gae`
+needs a critic's value of every token.
 
 Legend: G groups (problems), N samples of each, M tokens with a loss, those of a sample side by side.
 """
@@ -48,7 +48,7 @@ def grpo(rewards_GN: Tensor) -> Tensor:
 def rloo(rewards_GN: Tensor) -> Tensor:
     """Reward minus the mean of the *other* samples: [1, 0, 0, 1] -> [2/3, -2/3, -2/3, 2/3].
 
-    Leaving oneself out only stretches the distance to the group's mean, by N / (N - 1).
+    This only scales the distance to the group's mean by N / (N - 1).
     """
     num_samples = rewards_GN.shape[1]
     return dr_grpo(rewards_GN) * num_samples / (num_samples - 1)
@@ -57,7 +57,7 @@ def rloo(rewards_GN: Tensor) -> Tensor:
 def gdpo(rewards_KGN: Tensor, weights_K: Tensor) -> Tensor:
     """Of several rewards: each as `grpo`, then their sum by weights, in units of its spread over the whole batch.
 
-    So a reward of a hundred points drowns no other. NaN: it does not apply to a sample, and counts nothing there.
+    So no reward dominates by its range. NaN: it does not apply to a sample, and counts nothing there.
     """
     known_KGN = ~rewards_KGN.isnan()
     total_GN = (weights_K[:, None, None] * standardize(rewards_KGN, known_KGN, (2,))).sum(0)
@@ -65,7 +65,7 @@ def gdpo(rewards_KGN: Tensor, weights_K: Tensor) -> Tensor:
 
 
 def standardize(values: Tensor, known: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Over some dimensions, zero mean and unit variance of what is known; 0 elsewhere, and where all are alike.
+    """Zero mean and unit variance over `dims` of the values that are `known`; 0 elsewhere, and for equal values.
 
     Values [1, 3, NaN] -> [-.71, .71, 0].
     """
@@ -114,7 +114,7 @@ ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def gae(rewards_M: Tensor, values_M: Tensor, sequence_M: Tensor, *, gamma: float, lam: float) -> Tensor:
     """Generalised advantage estimates of packed trajectories; the critic's targets are these plus `values_M`.
 
-    `values_M` is what was to be expected before each token, nothing after a trajectory's last one.
+    `values_M` is the expected reward before each token, and 0 after a trajectory's last one.
     rewards [0, 1], values [.5, .5] of one trajectory, gamma 1, lam .5: errors [0, .5] -> [.25, .5].
 
     Each entry depends on the one after it, but there is no loop over tokens: once an entry sums the errors of the

@@ -1,7 +1,7 @@
-"""How tokens share an update: the weight that turns any loss into a plain sum over tokens.
+"""Loss aggregation: token weights that turn any loss into a plain sum over tokens.
 
-The normalisers are those of the whole update, over all ranks, so cutting it into micro-batches, packing, order and
-the number of ranks change nothing but rounding.
+The normalisers are those of the whole update over all ranks, so micro-batches, packing, order and the number of
+ranks change only rounding.
 """
 
 from __future__ import annotations

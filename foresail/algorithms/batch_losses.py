@@ -61,8 +61,8 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
 def corrections(
     logprobs_M: Tensor, batch: PackedBatch, settings: Loss
 ) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    """What the loss of each token is multiplied by, and what to log of it. What is masked keeps its place in the
-    normaliser: an update with fewer tokens left is a smaller step.
+    """The factor of each token's loss, and metrics. Masked tokens stay in the normaliser: an update with fewer
+    tokens left is a smaller step.
     """
     old_M, engine_M, advantages_M = batch.old_logprobs_M, batch.rollout_logprobs_M, batch.advantages_M
     assert old_M is not None and advantages_M is not None
@@ -105,7 +105,7 @@ def corrections(
         yield batch.top_entropy_M, {"actor/top_entropy_share": batch.top_entropy_M}
 
 
-# One row per kind; each takes from the batch and the settings what it needs.
+# One row per kind, with its arguments from the batch and the settings.
 KINDS: dict[str, Callable[[Tensor, Tensor, Tensor, PackedBatch, Loss], TokenLosses]] = {
     "clip": lambda new_M, old_M, advantages_M, batch, s: clipped(
         new_M, old_M, advantages_M, low=s.clip_low, high=s.clip_high, dual_clip=s.dual_clip

@@ -1,4 +1,4 @@
-"""How far a student's next-token distribution is from a teacher's, and which way its logits have to go.
+"""Divergences of a student's next-token distribution from a teacher's, and their gradients by the logits.
 
     reverse   KL(p || q) = sum p (log p - log q)      p: the student's, q: the teacher's; seeks a mode of q
     forward   KL(q || p) = sum q (log q - log p)      covers all of q
@@ -22,8 +22,8 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Of log-probabilities of both, (C, V), and beta: each token's divergence, (C,), and its gradient by the
-    student's logits, (C, V).
+    """Each token's divergence, (C,), and its gradient by the student's logits, (C, V), from the log-probabilities
+    of both, (C, V), and beta.
     """
 
     value: Callable[[Tensor, Tensor, float], Tensor]

@@ -1,4 +1,4 @@
-"""What the policy's entropy decides: which tokens learn, and how large a bonus for it is."""
+"""Entropy: the choice of high-entropy tokens, and the weight of an entropy bonus with a target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def entropy_threshold(entropies: np.ndarray, share: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class EntropyControl:
-    """Of a bonus with a target: its weight for the next update, and the mean entropy of the last one's tokens."""
+    """The state of a bonus with a target: its next weight, and the last update's mean entropy."""
 
     weight: float
     entropy: float

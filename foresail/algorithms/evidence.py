@@ -1,4 +1,4 @@
-"""Evidence for the verified answer in what the policy wrote: per token, per turn (PBSD).
+"""Evidence for the verified answer in the policy's tokens, by token or by turn (PBSD).
 
 Bayes' rule turns the question "how much likelier does this episode make the answer?" into one that two forward
 passes can answer:
@@ -6,8 +6,8 @@ passes can answer:
     log P(answer | q, episode) / P(answer | q)  =  log P(episode | q, answer) / P(episode | q)
                                                 =  sum over tokens of  log pi_teacher - log pi_student
 
-The teacher is the policy that was told the answer, the student one that was not. Only tokens that the policy wrote
-count: the environment's tokens do not depend on the hint, so their probabilities cancel.
+The teacher is the policy with the answer in its prompt, the student the policy without it. Only tokens that the
+policy wrote count: the environment's tokens do not depend on the hint, so their probabilities cancel.
 
 Legend: A teachers, N samples of a group, T their tokens, U their units: turns, or tokens.
 """
@@ -28,7 +28,7 @@ from foresail.records import Sample
 
 LogProbs = Sequence[float | None] | Tensor
 
-LEAST_LOGPROB = -100.0  # as good as impossible, and still comparable with other teachers
+LEAST_LOGPROB = -100.0  # nearly impossible, but finite, so that teachers can be compared
 LEAST_SPREAD = 1e-6  # of evidence; below, units differ by rounding
 
 
@@ -36,9 +36,9 @@ LEAST_SPREAD = 1e-6  # of evidence; below, units differ by rounding
 class ScoredSample:
     """A sample and its tokens' log-probabilities by teachers and student, all parallel to `sample.ids`.
 
-    One teacher for each alias of the answer. None, for a whole list or an entry, is what could not be computed: the
-    evidence there is unknown. `ignored` is 1 for tokens that must not count: the final answer, which a teacher only
-    copies, and what a chat template dictates.
+    One teacher for each alias of the answer. None, for a whole list or an entry, means unknown evidence. `ignored`
+    is 1 for tokens that must not count: the final answer, which a teacher only copies, and the chat template's
+    tokens.
     """
 
     sample: Sample
@@ -78,7 +78,7 @@ class Evidence:
 
 
 def token_evidence(group: Sequence[ScoredSample], *, clamp: float) -> TokenEvidence:
-    """Teacher -1, student -3, clamp 5 -> 2; a token the teacher holds for impossible -> -5."""
+    """Teacher -1, student -3, clamp 5 -> 2; a token that is impossible for the teacher -> -5."""
     samples = [scored.sample for scored in group]
     sizes = [len(sample.ids) for sample in samples]
     for scored, size in zip(group, sizes, strict=True):
@@ -127,7 +127,7 @@ def check_lengths(scored: ScoredSample, size: int) -> None:
 
 
 def teacher_logprobs(scored: ScoredSample, counted_T: Tensor) -> Tensor:
-    """All teachers as one; NaN where there is none."""
+    """The mixture of all teachers; NaN where there is none."""
     teachers = [to_tensor(logprobs, len(counted_T)) for logprobs in scored.teachers if logprobs is not None]
     if len(teachers) < 2:
         return teachers[0] if teachers else to_tensor(None, len(counted_T))
@@ -168,7 +168,7 @@ def by_turn(tokens: TokenEvidence) -> Evidence:
 
 
 def by_token(tokens: TokenEvidence) -> Evidence:
-    """Every token a unit of its own."""
+    """Evidence with every token as a unit."""
     return gather(tokens, torch.arange(len(tokens.turns_T)), tokens.sizes)
 
 
@@ -208,14 +208,14 @@ def fade(evidence: Evidence) -> Evidence:
 def standardize(evidence: Evidence) -> Tensor:
     """e / sqrt(n) of each unit, in standard deviations from the mean over all units of the group; 0 where unknown.
 
-    The root, since a sum of n independent gains spreads that much. Units [1, 3] and [2] of one token each ->
+    A sum of n independent gains has a spread of sqrt(n). Units [1, 3] and [2] of one token each ->
     [-1.22, 1.22, 0]. All zeros where the group has fewer than two known units, or all of them are alike.
     """
     values_U = evidence.evidence_U / evidence.counted_U.clamp(min=1).sqrt()
-    known = values_U[evidence.known_U].tolist()
+    known_values = values_U[evidence.known_U].tolist()
     # fsum: the order of the samples must not change a bit
-    mean = math.fsum(known) / max(1, len(known))
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / max(1, len(known)))
+    mean = math.fsum(known_values) / max(1, len(known_values))
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known_values) / max(1, len(known_values)))
     if spread <= LEAST_SPREAD:
         return torch.zeros_like(values_U)
     return torch.where(evidence.known_U, (values_U - mean) / (spread + 1e-6), 0.0)

@@ -1,4 +1,4 @@
-"""How far the policy went from a reference, estimated from the sampled tokens alone.
+"""Estimators of the KL divergence between policy and reference, from the sampled tokens alone.
 
 Both have the mean KL(pi || ref) over tokens drawn from pi. As a *loss* they differ: the mean gradient of
 k1 is zero (it is the score function itself), so it only measures; that of k3 is the gradient of
@@ -23,9 +23,9 @@ def k1(logprobs_M: Tensor, ref_logprobs_M: Tensor) -> Tensor:
 
 
 def k3(logprobs_M: Tensor, ref_logprobs_M: Tensor) -> Tensor:
-    """exp(d) - d - 1 with d = log ref - log pi: unbiased, calm, never negative. d = log 2 -> 1 - log 2.
+    """exp(d) - d - 1 with d = log ref - log pi: unbiased, low variance, never negative. d = log 2 -> 1 - log 2.
 
-    Clamped as in verl: a token far out would otherwise drown all others.
+    Clamped as in verl: a single outlier would otherwise dominate.
     """
     d_M = (ref_logprobs_M - logprobs_M).clamp(-20.0, 20.0)
     return (d_M.expm1() - d_M).clamp(max=10.0)

@@ -1,4 +1,4 @@
-"""The loss of each sampled token, before it is weighed and summed.
+"""Policy losses of each sampled token, before they are weighed and summed.
 
 With rho = pi / pi_old and A the advantage, to be minimised:
 clipped  -min(rho A, clip(rho) A)                     PPO, GRPO; DAPO with the upper bound further out
@@ -50,7 +50,7 @@ def clipped(
     high: float,
     dual_clip: float | None = None,
 ) -> TokenLosses:
-    """Nothing more to gain from a token once its ratio left [1 - low, 1 + high] the way A points.
+    """PPO's clipped loss: no gradient once the ratio has left [1 - low, 1 + high] in A's direction.
 
     rho 2, A 1, high .28 -> loss -1.28, no gradient; rho 2, A -1 -> loss 2, the gradient pushes back.
     `dual_clip` bounds that second case too: with A < 0 the loss stays below dual_clip * |A|.
@@ -107,7 +107,7 @@ def sapo(
     temperature_pos: float,
     temperature_neg: float,
 ) -> TokenLosses:
-    """A soft gate in the place of bounds: rho 2, A 1, temperature 1 -> loss -4 sigmoid(1) = -2.92.
+    """A soft gate instead of bounds: rho 2, A 1, temperature 1 -> loss -4 sigmoid(1) = -2.92.
 
     The gradient is that of rho A times 4 p (1 - p), p being the sigmoid: 1 at rho = 1, .79 at rho 2. A greater
     temperature makes it fade sooner; tokens with A <= 0 have one of their own.

@@ -1,7 +1,7 @@
-"""How far the trainer's log-probabilities are from the engine's, and the weights that take the bias out.
+"""The mismatch of the trainer's and the engine's log-probabilities, and importance weights against its bias.
 
-Kernels and precisions differ, so the engine's distribution is never quite the trainer's; and tokens may be of
-older weights than the trainer has; both are measured apart.
+Kernels and precisions differ, so the two distributions are never equal; and tokens may be of older weights than the
+trainer's. Both effects are measured separately.
 
 Legend: M tokens with a loss.
 """
@@ -67,7 +67,8 @@ def split_by_age(metrics: Mapping[str, float]) -> dict[str, float]:
 def importance_ratios(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> Tensor:
     """pi_trainer / pi_rollout, detached: probabilities .6 and .2 -> 3. Their mean is about 1.
 
-    As weights they are bounded from above: rare large ones would rule the update (truncated importance sampling).
+    As weights they are bounded from above (truncated importance sampling): rare large ones would dominate the
+    update.
     """
     return exponentiate(old_logprobs_M - rollout_logprobs_M).detach()
 
@@ -100,8 +101,8 @@ def on_policy_enough(
 ) -> Tensor:
     """False at tokens with A < 0 of a sequence whose mean log(pi_rollout / pi) is above the threshold.
 
-    What the policy has come to write less often since is pushed down no further: of far-off policies it is the
-    mistakes that mislead (DeepSeek-V3.2). A sequence of log-ratios [.3, .1], A -1, threshold .1 -> [False, False].
+    A bad sample that the policy already writes less often is not pushed down further (DeepSeek-V3.2). A sequence of
+    log-ratios [.3, .1], A -1, threshold .1 -> [False, False].
     """
     apart_M = means_of_sequences((rollout_logprobs_M - logprobs_M).detach(), sequence_M, num_sequences)
     return (advantages_M >= 0) | (apart_M <= threshold)

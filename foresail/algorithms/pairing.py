@@ -1,11 +1,11 @@
-"""Which of a prompt's answers make preference pairs: by the rank of their rewards, or right against wrong.
+"""Preference pairs from a prompt's answers: by the rank of their rewards, or right against wrong.
 
     by rank    rewards [.1, .9, .5]: the best against the worst, (1, 0); with two pairs also the second best against
                the second worst, as long as the one is better than the other
     by rule    the best-rewarded right answer against the best-rewarded wrong one; then the second best of both
 
-Compass-v2 pairs open prompts the first way and maths the second: the wrong answer that the reward model likes best
-is the one worth unlearning. Of equal rewards the answer that was drawn first comes first.
+Compass-v2 pairs open prompts by rank and maths by rule, with the wrong answer that the reward model likes best. Of
+equal rewards the answer that was drawn first comes first.
 """
 
 from __future__ import annotations

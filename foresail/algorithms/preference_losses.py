@@ -1,4 +1,4 @@
-"""Losses of preference pairs, of the log-probabilities of both answers, each a sum over its tokens.
+"""Losses of preference pairs, from the summed log-probabilities of both answers.
 
     kind          loss of a pair, with r the log-ratio to the reference, n the number of tokens
     sigmoid       DPO: -log σ(z),  z = β (r_chosen - r_rejected)
@@ -84,7 +84,7 @@ def sigmoid_loss(logits_P: Tensor, label_smoothing: float) -> Tensor:
 
 
 def robust_loss(logits_P: Tensor, label_smoothing: float) -> Tensor:
-    """Its mean over labels that are flipped so often is the loss of the right ones."""
+    """Its mean over randomly flipped labels is the loss with the right ones."""
     right_P, flipped_P = -logsigmoid(logits_P), -logsigmoid(-logits_P)
     return ((1 - label_smoothing) * right_P - label_smoothing * flipped_P) / (1 - 2 * label_smoothing)
 

@@ -1,8 +1,8 @@
-"""On-policy self-distillation: the policy with the right answer in its prompt is its own teacher (OPSD).
+"""On-policy self-distillation (OPSD): the teacher is the policy with the right answer in its prompt.
 
     A of a token: A + weight (log pi told the answer - log pi)
 
-As an advantage, what the sampled tokens tell of the divergence has the policy gradient of KL(policy || teacher).
+The added term, as an advantage, has the policy gradient of -KL(policy || teacher).
 
 Legend: T tokens of a group, its samples one behind the other.
 """
@@ -27,7 +27,7 @@ class Distilled:
     tokens: int
 
 
-def distill_told(
+def distill_with_hint(
     group: Sequence[ScoredSample], advantages: Sequence[float], *, weight: float, clamp: float
 ) -> Distilled:
     """Teacher -1 and -3, student -2 and -2, A .5, weight .1: [.6, .4]. What could not be scored keeps A."""

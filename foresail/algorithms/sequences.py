@@ -1,4 +1,4 @@
-"""Sums and means over the tokens of each sequence of a micro-batch, given back to all of them.
+"""Sums and means over the tokens of each sequence of a micro-batch, repeated at all of its tokens.
 
 Legend: M tokens with a loss, S sequences.
 """

@@ -1,4 +1,4 @@
-"""PBSD's credit: a sample's advantage, shared among its turns by their evidence for the verified answer.
+"""PBSD's credit: a sample's advantage, divided among its turns by their evidence for the verified answer.
 
     z  evidence / sqrt(tokens), compared with all turns of the group     (`evidence.py`)
     w  clip(exp(sign(A) z / temperature), low, high); 1 where evidence is unknown, too noisy or of too few tokens
@@ -39,9 +39,9 @@ LARGEST_ADVANTAGE = 1e30  # beyond, products would leave float32
 
 @dataclass(frozen=True, kw_only=True)
 class TurnCredit:
-    """What became of one turn, for the log: its tokens with a loss, those that counted, and, None where unknown,
-    evidence, signal against noise and z. `weight` is before `strength`, `advantage` what the tokens got; at token
-    level these and z are means over the turn.
+    """One turn's credit, for the log: its tokens with a loss, the counted ones, and evidence, signal-to-noise
+    ratio and z, None where unknown. `weight` is before `strength`, `advantage` is the tokens'; at token level
+    these and z are means over the turn.
     """
 
     tokens: int
@@ -56,7 +56,7 @@ class TurnCredit:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleCredit:
-    """An advantage for each token, and how its turns came by them."""
+    """An advantage for each token, and the credit of each turn."""
 
     advantages: list[float]
     turns: tuple[TurnCredit, ...]
@@ -101,7 +101,7 @@ def share_out(
     settings: Credit,
     strength: float,
 ) -> list[SampleCredit]:
-    """In a sample of fewer than two units with a loss there is nothing to share out."""
+    """Divides each advantage by the weights; a sample of fewer than two units with a loss keeps its own."""
     advantages_U, used_U = advantages_N[units.samples_U], is_used(units, settings)
     several_U = total((units.loss_tokens_U > 0).to(z_U), units) > 1
     weights_U = torch.ones_like(z_U)

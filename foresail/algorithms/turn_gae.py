@@ -1,4 +1,4 @@
-"""Generalised advantage estimates with turns for steps: a critic's value before each turn.
+"""Generalised advantage estimates with turns as steps, from a critic's value before each turn.
 
 Legend: M tokens with a loss, those of a sample side by side, K turns.
 """
@@ -17,7 +17,7 @@ from foresail.algorithms.advantages import gae
 class TurnEstimates:
     """A turn's advantage and return, on each of its tokens; `first_M` is true where a turn begins.
 
-    The value there was read at the end of the environment's tokens: it is the only one that the estimates use.
+    The estimates use only the value at `first_M`, which was read at the end of the environment's tokens.
     """
 
     advantages_M: Tensor

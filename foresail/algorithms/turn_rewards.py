@@ -29,10 +29,10 @@ def turn_reward_credit(
     check_turns(samples, turn_rewards)
     return [
         [
-            advantage + weight * own[turn] if loss and turn < len(own) else advantage
+            advantage + weight * values[turn] if loss and turn < len(values) else advantage
             for turn, loss in zip(sample.turns, sample.loss_mask, strict=True)
         ]
-        for sample, advantage, own in zip(samples, advantages, turn_advantages(turn_rewards), strict=True)
+        for sample, advantage, values in zip(samples, advantages, turn_advantages(turn_rewards), strict=True)
     ]
 
 

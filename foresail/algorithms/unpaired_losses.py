@@ -1,4 +1,4 @@
-"""Losses of answers that were each judged good or bad, of their log-ratios to the reference.
+"""Losses of single answers judged good or bad, from their log-ratios to the reference.
 
     kind               a good answer                a bad one
     kto                1 - σ(β (r - KL))            1 - σ(β (KL - r))
@@ -57,6 +57,6 @@ KINDS: dict[str, Callable[[Tensor, float, Tensor], Tensor]] = {"kto": kto, "apo_
 
 
 def kl_of(policy_logprobs: Sequence[float], reference_logprobs: Sequence[float]) -> float:
-    """Of answers to other prompts: the mean log-ratio, never below 0. [-3, -5] and [-4, -5] -> .5."""
+    """The mean log-ratio of answers to other prompts, at least 0: [-3, -5] and [-4, -5] -> .5."""
     ratios = [ours - theirs for ours, theirs in zip(policy_logprobs, reference_logprobs, strict=True)]
     return max(0.0, sum(ratios) / max(1, len(ratios)))

@@ -47,8 +47,8 @@ class Keywords:
 
 def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The values of each group, checked; or one error with all that is wrong. `others`: further keywords."""
-    known = {f"{group.table}.{name}" for group in groups for name in group.kind.model_fields}
-    hints = Hints({*known, *others, *(group.table for group in groups if group.together)}, STAGE)
+    keys = {f"{group.table}.{name}" for group in groups for name in group.kind.model_fields}
+    hints = Hints({*keys, *others, *(group.table for group in groups if group.together)}, STAGE)
     alone = [group.table for group in groups if not group.together]
     checked, mistakes = [], list[str]()
     for group in groups:
@@ -61,12 +61,12 @@ def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ())
             advice = meaning(hints, group.shown(key)) or f"docs/python.md says what {function} takes"
             advice = re.sub(rf"\b({'|'.join(alone)})\.", "", advice)
             mistakes.append(f"{group.shown(key)}: unknown keyword; {advice}")
-        whole = {**right, **(group.also or {})}
+        complete = {**right, **(group.also or {})}
         try:
-            built = group.kind.model_validate(whole)
+            built = group.kind.model_validate(complete)
             checked.append({key: getattr(built, key) for key in right})
         except ValidationError as error:
-            mistakes += [group.message(line) for line in explain_errors(error, group.kind, whole)]
+            mistakes += [group.message(line) for line in explain_errors(error, group.kind, complete)]
     if mistakes:
         raise complaint(function, mistakes)
     return checked

@@ -157,8 +157,8 @@ def distill(
     **settings: Any,
 ) -> Result:
     """On-policy distillation from `teacher`, a checkpoint; see `rl` for the keywords. A reward only measures."""
-    named = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
-    keywords = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
+    teacher_table = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
+    keywords = {"model": model, "teacher": teacher_table, "data": data, "steps": steps, "reward": reward}
     keywords |= {"eval": eval, "run": run}
     return train("distill", recipe, without_none(keywords) | settings, tokenizer)
 
@@ -252,13 +252,13 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
 
 def take_callbacks(settings: dict[str, Any]) -> Callbacks:
     """`on_step` and `on_evaluation`, which every stage takes, out of the keywords."""
-    taken = {name: settings.pop(name, None) for name in ("on_step", "on_evaluation")}
-    for name, function in taken.items():
+    callbacks = {name: settings.pop(name, None) for name in ("on_step", "on_evaluation")}
+    for name, function in callbacks.items():
         if function is not None and not callable(function):
             raise RecipeError(f"{name} is a {type(function).__name__}; give a function of one report")
         if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
             raise RecipeError(f"{name} is a coroutine, which nothing would wait for; give it without async")
-    return Callbacks(**taken)
+    return Callbacks(**callbacks)
 
 
 def prepare(recipe: Stage) -> Callable[[], Any]:
@@ -335,9 +335,9 @@ def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[s
 def is_table(data: Any) -> bool:
     """Whether it is a table of the recipe, like {"source": …, "suffix": …}, rather than a row of problems."""
     tables = (HeldOut, ProblemSource, Conversations)
-    known = {name for table in tables for name in table.model_fields}
+    table_keys = {name for table in tables for name in table.model_fields}
     rows_in_it = isinstance(data, Mapping) and not isinstance(data.get("source", ""), str | Path)
-    return isinstance(data, Mapping) and "source" in data and (rows_in_it or data.keys() <= known)
+    return isinstance(data, Mapping) and "source" in data and (rows_in_it or data.keys() <= table_keys)
 
 
 def read_run(folder: Path) -> Stage:

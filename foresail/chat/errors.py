@@ -1,4 +1,4 @@
-"""A request that gets no answer, and the record that says so: Refusal("n must be 1", param="n").to_json() ->
+"""Errors of a request and their JSON: Refusal("n must be 1", param="n").to_json() ->
 {"error": {"message": "n must be 1", "type": "invalid_request_error", "param": "n", "code": None}}."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ErrorReply(BaseModel):
 
 
 class Refusal(Exception):
-    """A request that gets no answer: an HTTP status and why. `param` is the field that is wrong."""
+    """A refused request: an HTTP status and the reason. `param` is the wrong field."""
 
     def __init__(self, message: str, *, status: int = 400, code: str | None = None, param: str | None = None):
         super().__init__(message)

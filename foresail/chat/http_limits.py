@@ -1,7 +1,7 @@
-"""Requests over HTTP whose cost is bounded: how much is read, for how long, and how their length may be told.
+"""HTTP requests with bounded cost: limits on bytes, seconds, and the forms of their length.
 
-`LimitedHandler` reads a head of at most LONGEST_HEAD bytes. A body is read when the server asks for it, so a server
-looks at a key first; what nobody asked for is thrown away as it comes.
+`LimitedHandler` reads a head of at most LONGEST_HEAD bytes. A body is read only when the server asks for it, after
+it has checked the key; an unread body is discarded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?\n")
 def parse_length(lengths: Sequence[str], encodings: Sequence[str], longest: int) -> int:
     """parse_length(["12"], [], 100) -> 12, of all headers Content-Length and Transfer-Encoding.
 
-    Two that read one request differently would take a body for a request: so one way to write a length only.
+    Only one form of a length is accepted: two programs that read it differently could take a body for a request.
     """
     if encodings or not lengths:
         raise Refusal("a request needs a Content-Length, and no Transfer-Encoding", status=411)
@@ -44,7 +44,7 @@ def parse_length(lengths: Sequence[str], encodings: Sequence[str], longest: int)
 
 
 class LimitedInput:
-    """What a client sends, as a file. `limit` says how many more bytes and seconds there are."""
+    """A client's bytes as a file. `limit` sets how many more bytes and seconds are allowed."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -57,7 +57,7 @@ class LimitedInput:
         self.lines.clear()
 
     def wait(self) -> bool:
-        """Whether anything comes before the time is over."""
+        """Whether any byte comes before the time is over."""
         return bool(self.buffer) or self._receive()
 
     def readline(self, size: int) -> bytes:
@@ -75,7 +75,7 @@ class LimitedInput:
         return self._take(min(size, len(self.buffer)))
 
     def discard(self) -> None:
-        """Reads to the client's end, or to the limit, and keeps nothing."""
+        """Reads and drops bytes until the client's end or the limit."""
         while self.left > 0 and self._receive():
             self.left -= len(self.buffer)
             self.buffer.clear()
@@ -148,7 +148,7 @@ class LimitedHandler(BaseHTTPRequestHandler):
         return True
 
     def read_body(self, longest: int) -> bytes:
-        """Refused where its length is not told, or too large."""
+        """The request's body; refused if its length is missing or too large."""
         length = parse_length(
             self.headers.get_all("Content-Length", []),
             self.headers.get_all("Transfer-Encoding", []),
@@ -161,7 +161,7 @@ class LimitedHandler(BaseHTTPRequestHandler):
         return self.rfile.read(length)
 
     def send(self, status: int, kind: str, body: bytes) -> None:
-        """A reply. The connection ends where a body was left unread: what comes next is no request."""
+        """Send a reply. The connection is closed if a body was left unread, for its bytes are no request."""
         if not self.is_read and (self.command != "GET" or self.announces_body):
             self.has_refused = self.close_connection = True
         self.send_response(status)
@@ -182,7 +182,7 @@ class LimitedHandler(BaseHTTPRequestHandler):
         super().finish()
 
     def linger(self) -> None:
-        """Closed while its client still sends, a connection is reset, and the client never reads the reply."""
+        """Discard the rest of the body: a connection closed while its client still sends loses the reply."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
             self.rfile.limit(LINGER_BYTES, LINGER_SECONDS)

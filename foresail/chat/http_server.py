@@ -8,7 +8,8 @@
 
     JsonServer(Health, port=8600).serve_forever()
 
-Where requests need a key (`needs_key`), a connection is a stranger until `let_in`; there are at most MAX_STRANGERS.
+Where requests need a key (`needs_key`), at most MAX_STRANGERS connections may be open that have not shown it
+(`let_in`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_STRANGERS = 1024  # connections that have not shown a key; more are closed
 
 
 class JsonServer(ThreadingHTTPServer):
-    """`port` 0 takes a free one, which `server_port` tells."""
+    """`port` 0 takes a free one: read it from `server_port`."""
 
     daemon_threads = True
     block_on_close = False
@@ -39,7 +40,7 @@ class JsonServer(ThreadingHTTPServer):
         return len(self.strangers) < MAX_STRANGERS
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that goes away in the middle of a word is no news."""
+        """Nothing: that a client disconnects is not worth a message."""
 
 
 class JsonHandler(LimitedHandler):
@@ -95,7 +96,7 @@ class JsonHandler(LimitedHandler):
         self.send(status, "application/json", json.dumps(content).encode())
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library finds wrong with a request."""
+        """Errors that the standard library finds, in OpenAI's form."""
         self.close_connection = self.has_refused = True
         if self.request_version != "HTTP/0.9":  # which knows no headers
             self.refuse(Refusal(message or f"HTTP status {code}", status=code))

@@ -1,4 +1,4 @@
-"""A response as OpenAI's clients read it: one JSON object, or the events of a stream.
+"""Replies in OpenAI's form: one JSON object, or the events of a stream.
 
 write_reply(reply)["choices"][0]["message"]["content"] -> "4"
 [*write_events(reply)]                                 -> the response in one piece, its end, and [DONE]
@@ -29,7 +29,7 @@ class Reply:
 
 
 def cut_at(text: str, stop: Sequence[str]) -> str:
-    """Without what follows a stop text, and without the text itself: cut_at("a\\nQ: b", ["\\nQ:"]) -> "a"."""
+    """The text before the first stop text: cut_at("a\\nQ: b", ["\\nQ:"]) -> "a"."""
     places = [place for mark in stop if (place := text.find(mark)) >= 0]
     return text[: min(places)] if places else text
 

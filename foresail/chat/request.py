@@ -1,8 +1,8 @@
 """OpenAI's chat completion request, as a record: parse_request(read_json(body)).messages[0].content -> "2+2?"
 
-Every field of the interface is known here, and some that other servers add. Whoever answers decides what it
-ignores and what it refuses. Messages keep what a model reads of them: role, text and tool calls, in one form
-however a client writes them, so that equal messages are equal. What is malformed raises a `Refusal` with its place.
+All fields of the interface are parsed, and some that other servers add; the caller decides which it ignores or
+refuses. Messages keep role, text and tool calls in one normal form, so that equal messages compare equal. A
+malformed field raises a `Refusal` that names it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def malformed(text: str) -> PydanticCustomError:
 
 
 def expects(text: str) -> WrapValidator:
-    """Says in our words what a field must be, where its type alone refuses a value."""
+    """Replaces pydantic's message for a value of the wrong type by `text`."""
 
     def validate(value: Any, validator: Callable[[Any], Any]) -> Any:
         try:
@@ -160,7 +160,7 @@ class Function(WireRecord):
 
 
 class Tool(WireRecord):
-    """What a model may call. Fields besides these are for the chat template."""
+    """A tool. Further fields are for the chat template."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -20,7 +20,7 @@ from foresail.records import TrainSequence
 def look_at_chats(
     recipe: Sft, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
-    """Every source once; what is too long is judged by the stage with the shortest max_length."""
+    """Inspect every source once, with the shortest max_length of the stages that use it."""
     for key, source in recipe.logs():
         if not may_open(source.source, largest):
             continue
@@ -87,7 +87,7 @@ def look_at_columns(recipe: Sft, largest: int | None) -> Iterator[Finding]:
 
 
 def set_length(tokens: int, *, max_context: int | None) -> str:
-    """What to set so that a conversation of so many tokens fits, within the model's context."""
+    """The key to set so that a conversation of so many tokens fits, within the model's context."""
     if max_context is None or tokens <= max_context:
         return f"set max_length = {tokens}"
     return f"use a model with a longer context than {max_context} tokens"

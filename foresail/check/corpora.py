@@ -1,4 +1,5 @@
-"""Inspects what pretraining draws from: documents long enough for the stages, and questions that can be asked."""
+"""Inspects the corpora of pretraining: documents long enough for the stages, and long-context questions that
+fit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Inspects the environment of an agent: opens it as a run does, and says how prompts describe its tools.
+"""Inspects the environment of an agent: opens it as a run does, and reports how prompts describe its tools.
 
-For a program: whether the data has the columns that it is shown, and whether they hold the answer.
+For a program: whether the data has the columns that it receives, and whether they hold the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A finding of an inspection: a sentence, and how much it matters; and which sources are inspected."""
+"""A finding of an inspection: a sentence and its severity; and which sources are inspected."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""Tries the reward: three gold answers of a source must be right, and three wrong ones must not be.
 
-The grader sees what a model might write: `\boxed{42}`, the answer alone, a problem's program. A user's function may
-expect another form, or reward something else than right answers: only its failures are refused.
+The grader gets what a model might write: `\boxed{42}`, the answer alone, a problem's program. A user's function may
+expect another form, or reward something else than right answers: only its failures are errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Forms = Callable[[Problem], list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What a grader says of a problem's right answer, in every form worth a try, and of wrong ones."""
+    """A problem's right answers, in every form worth a try, and wrong ones, with their verdicts."""
 
     problem: Problem
     gold: list[Verdict]
@@ -55,7 +55,7 @@ def program_forms(problem: Problem) -> list[str]:
 
 
 def any_form(problem: Problem) -> list[str]:
-    """For a user's functions: the usual ways to state an answer."""
+    """For a user's functions: the usual forms of an answer."""
     answer = problem.answer
     stated = [
         boxed(answer),
@@ -67,7 +67,7 @@ def any_form(problem: Problem) -> list[str]:
     return [*stated, *program_forms(problem)]
 
 
-# Right answers by grader, in every form worth a try, and one that is wrong whatever the right one is.
+# Right answers by grader, in every form worth a try, and an answer that is always wrong.
 GOLD: dict[str, Forms] = {
     "math": lambda problem: [boxed(problem.answer)],
     "exact": lambda problem: [problem.answer],
@@ -135,7 +135,7 @@ def look_at_grading(
 def refuse_broken(
     grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer
 ) -> None:
-    """Before an evaluation: a user's function that fails on made-up answers would fail on all."""
+    """Before an evaluation: raise if a user's function fails on made-up answers."""
     if not settings.functions or settings.asks_model or settings.asks_environment:
         return
     some = [with_prompt_ids(problem, tokenizer) for problem in spread(problems)]
@@ -207,18 +207,20 @@ def built_in_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterato
     right = first_wrong(trials, is_right)
     if failed:
         summary = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
-        advice = "mend the answers, or set another grader; `foresail data check-answers` looks at all of them"
+        advice = (
+            "correct the answers, or set another grader; `foresail data check-answers` looks at all of them"
+        )
         yield (refusal if len(failed) == len(tried) else warning)(
-            f"{key}: {summary}: {say(failed[0].problem, failed[0].gold[0])}; {advice}"
+            f"{key}: {summary}: {describe_verdict(failed[0].problem, failed[0].gold[0])}; {advice}"
         )
     elif ungradable:
         yield (refusal if len(ungradable) == len(trials) else warning)(
-            f"{key}: a problem cannot be graded: {say(*ungradable[0])}"
+            f"{key}: a problem cannot be graded: {describe_verdict(*ungradable[0])}"
         )
     if right:
         yield (refusal if len(right) == len(trials) else warning)(
-            f"{key}: the grader {grader} calls a wrong answer right: {say(*right[0])}; mend the problem, or set "
-            "another grader"
+            f"{key}: the grader {grader} calls a wrong answer right: {describe_verdict(*right[0])}; correct the "
+            "problem, or set another grader"
         )
     if not failed and not ungradable and not right:
         yield note(f"{key}: {len(tried)} gold answers right, {len(trials)} wrong ones not ({grader})")
@@ -232,8 +234,8 @@ def first_wrong(
     return [(problem, verdict) for problem, verdict in first_by_problem if verdict is not None]
 
 
-def say(problem: Problem, verdict: Verdict) -> str:
-    """say(…) -> "'x = 4' of train:17 is unparsable (no number)"."""
+def describe_verdict(problem: Problem, verdict: Verdict) -> str:
+    """describe_verdict(…) -> "'x = 4' of train:17 is unparsable (no number)"."""
     answer, detail = one_line(problem.answer)[:60], one_line(verdict.detail)[:160]
     return f"{answer!r} of {problem.id} is {verdict.status} ({detail})"
 

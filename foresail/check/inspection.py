@@ -1,9 +1,9 @@
-"""Reads what a run will read, before a model loads: tokenizer, template, data, and the reward on some answers.
+"""Inspects a run's inputs before a model loads: tokenizer, template, data, and the reward on some answers.
 
     inspect_sources(recipe, max_context=2048) -> Inspection(refusals=("data: 3 of 900 prompts are longer …",), …)
 
-`recipe/reading/preflight.py` computes, and asks the file system, in a second; this opens the files. Neither imports
-torch, unless long contexts are asked about.
+`recipe/reading/preflight.py` takes a second and only looks at the file system; this opens the files. Neither
+imports torch, unless long contexts are measured.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """Why the recipe cannot run, what may go wrong, what the data hold; and the reader with what was read."""
+    """Refusals, warnings and notes on the data, and the reader with all that was read."""
 
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]

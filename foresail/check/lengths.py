@@ -12,7 +12,7 @@ from foresail.recipe.tables.sources import Source
 def look_at_lengths(
     key: str, source: Source, entries: Sequence[Encoded], limit: LengthLimit, room_for: Callable[[int], str]
 ) -> Iterator[Finding]:
-    """`room_for(81)` says what to set for an entry of 81 tokens."""
+    """`room_for(81)` names the key to set for an entry of 81 tokens."""
     description = limit.describe(entries)
     if description is None:
         return

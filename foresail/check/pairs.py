@@ -42,7 +42,7 @@ def look_at_pairs(
 def look_at_answers(
     recipe: Kto, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
-    """And whether there are good and bad ones, and how many of each."""
+    """Inspect judged answers, and count the good and the bad ones."""
     read = None if reader is None else reader.answers
     limit, labels = answer_limit(recipe.max_length), dict[str, list[bool]]()
     for finding, (key, encoded) in look_at_sources(

@@ -1,4 +1,4 @@
-"""Inspects the problems of an RL recipe: rows, prompts as the model will see them, and what a grader says."""
+"""Inspects the problems of an RL recipe: rows, prompts as the model will see them, and verdicts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def look_at_problems(
 def look_at_hint(
     recipe: RolloutStage, entries: Sequence[PromptedProblem], reader: Reader
 ) -> Iterator[Finding]:
-    """By the first problem, as the run itself does."""
+    """Check the hint with the first problem, as the run does."""
     if isinstance(recipe, Rl) and entries:
         try:
             check_hint(recipe.credit, entries[0].problem, reader.tokenizer)
@@ -101,7 +101,7 @@ def describe(key: str, source: Problems, entries: Sequence[PromptedProblem]) -> 
 
 
 def set_lengths(prompt: int, *, recipe: RolloutStage, max_context: int | None) -> str:
-    """What to set so that a prompt of so many tokens fits, within the model's context."""
+    """The key to set so that a prompt of so many tokens fits, within the model's context."""
     answer = recipe.max_length - recipe.max_prompt_tokens
     if max_context is None or prompt + answer <= max_context:
         return f"set max_prompt_tokens = {prompt}"

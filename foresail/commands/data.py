@@ -209,7 +209,7 @@ def tokenize_texts(
         Progress(transient=True) as progress,
     ):
         bar = progress.add_task("tokenizing")
-        made = tokenize(
+        manifest = tokenize(
             sources,
             tokenizer=tokenizer,
             out=out,
@@ -218,9 +218,11 @@ def tokenize_texts(
             workers=workers,
             note=lambda done, total: progress.update(bar, completed=done, total=total),
         )
-    left = f", {made.empty:,} empty ones left out" if made.empty else ""
-    mended = f", half characters mended in {made.mended:,}" if made.mended else ""
-    print(f"{out}: {made.tokens:,} tokens in {made.documents:,} documents{left}{mended}")
+    empty_note = f", {manifest.empty:,} empty ones left out" if manifest.empty else ""
+    surrogates_note = f", lone surrogates replaced in {manifest.mended:,}" if manifest.mended else ""
+    print(
+        f"{out}: {manifest.tokens:,} tokens in {manifest.documents:,} documents{empty_note}{surrogates_note}"
+    )
     if others := passed_over(sources):
         print(f"not read, for they are no file of texts: {len(others):,} files, such as {others[0]}")
 

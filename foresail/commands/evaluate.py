@@ -88,8 +88,8 @@ def evaluate(
     ):
         for (problems, mode), reward in zip(measured, rewards, strict=True):
             base = folder_for(problems.source)
-            there = {one.label for one, _ in measured if folder_for(one.source) == base}
-            folder = base / problems.label if len(there) > 1 else base
+            labels = {one.label for one, _ in measured if folder_for(one.source) == base}
+            folder = base / problems.label if len(labels) > 1 else base
             folder = folder / mode.replace(" ", "-") if mode else folder
             named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
             replaced = (folder / "records.jsonl").exists()

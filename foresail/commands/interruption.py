@@ -14,6 +14,6 @@ def explaining_interrupt(advice: str, *, started: Path | None = None) -> Iterato
     try:
         yield
     except KeyboardInterrupt:
-        begun = started is None or started.exists()
-        print(f"\nstopped at once; {advice if begun else 'nothing had begun'}", file=sys.stderr)
+        has_started = started is None or started.exists()
+        print(f"\nstopped at once; {advice if has_started else 'nothing had begun'}", file=sys.stderr)
         raise

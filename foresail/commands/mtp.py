@@ -27,7 +27,7 @@ def extend(
     """Copy the first MTP layer behind the last; then tune the copies with mtp.train = "added"."""
     from foresail.train.checkpoints.extend_mtp import extend as extend_checkpoint
 
-    tell(out, extend_checkpoint(checkpoint, out, layers=layers))
+    print_result(out, extend_checkpoint(checkpoint, out, layers=layers))
 
 
 @mtp_app.command()
@@ -40,8 +40,8 @@ def add(
     """Add fresh MTP layers to a model without; then train them with mtp.train = "mtp"."""
     from foresail.train.checkpoints.extend_mtp import add as add_layers
 
-    tell(out, add_layers(checkpoint, out, layers=layers, seed=seed))
+    print_result(out, add_layers(checkpoint, out, layers=layers, seed=seed))
 
 
-def tell(out: Path, shape: ModelShape) -> None:
+def print_result(out: Path, shape: ModelShape) -> None:
     print(f"{out}: {shape.mtp} MTP layers, {shape.num_parameters / 1e6:.1f} M parameters in all")

@@ -56,7 +56,7 @@ def parse_json(line: str, place: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:  # no JSON, thousands of digits, lists in lists in …
         raise ValueError(
-            f"{place}: not JSON ({error}): {excerpt(line.strip())}; mend or delete this line"
+            f"{place}: not JSON ({error}): {excerpt(line.strip())}; correct or delete this line"
         ) from None
 
 

@@ -65,9 +65,9 @@ def parse_list(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         items = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}); mend the file") from error
+        raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}); correct the file") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); mend the file") from error
+        raise ValueError(f"{path} cannot be read ({error}); correct the file") from error
     yield from ((f"{path}, item {number}", item) for number, item in enumerate(items, 1))
 
 

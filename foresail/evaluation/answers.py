@@ -1,4 +1,4 @@
-"""Answers of a checkpoint to prompts and conversations: `foresail generate`, and the same from Python.
+"""Generates a checkpoint's answers to prompts and conversations: `foresail generate`, and the same from Python.
 
 model = AnsweringModel(find_target(Path("runs/rl")), sampling={"temperature": 0.7})
 (answer,) = model.answer(["2+2?"])
@@ -24,7 +24,7 @@ MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
 
 
 class AnsweringModel:
-    """A checkpoint that is loaded once and answers as often as asked.
+    """A checkpoint that is loaded once and answers any number of prompts.
 
     Of a run, its recipe says how prompts look, how long answers are and where they stop, unless that is given here.
     """
@@ -93,12 +93,12 @@ class AnsweringModel:
 
     def converse(self) -> None:
         """A conversation on the terminal; an empty line or Ctrl-D ends it."""
-        said = [*self._opening()]
+        conversation = [*self._opening()]
         while text := ask():
-            said.append(Message(role="user", content=text + self.suffix))
-            (answer,) = self.answer_conversations([said])
+            conversation.append(Message(role="user", content=text + self.suffix))
+            (answer,) = self.answer_conversations([conversation])
             print(answer)
-            said.append(Message(role="assistant", content=answer))
+            conversation.append(Message(role="assistant", content=answer))
 
     def _to_conversation(self, prompt: str | Sequence[Mapping[str, Any]]) -> Sequence[Message]:
         """ "2+2?" -> (Message(system, "Be brief."), Message(user, "2+2?")), with the suffix behind it."""
@@ -111,12 +111,12 @@ class AnsweringModel:
 
 
 def count_repetitions(conversations: Sequence[Sequence[Message]]) -> Iterator[tuple[str, int]]:
-    """What was said last, and how often it was before: the same prompt twice gets two answers."""
-    seen: Counter[str] = Counter()
+    """The last message of each, and how often it came before: the same prompt twice gets two answers."""
+    counts: Counter[str] = Counter()
     for conversation in conversations:
         text = conversation[-1].content
-        yield text, seen[text]
-        seen[text] += 1
+        yield text, counts[text]
+        counts[text] += 1
 
 
 def ask() -> str:

@@ -1,4 +1,4 @@
-"""Best-of-n by a reward model, beside what else n samples give: any right one (pass@n), the majority, a single one.
+"""Best-of-n by a reward model, compared with pass@n, the majority and pass@1.
 
     best_of([2.0, 0.5, 1.0], [False, True, True], 2) -> 1/3: in two of three pairs the model picks the wrong one
 

@@ -22,7 +22,7 @@ SCORE = "score of the reward model"
 
 
 def with_score(rules: Reward, path: Path) -> Reward:
-    """The grader that says what is right, and the reward model's score beside it."""
+    """The grader of right and wrong, plus the reward model's score as a term."""
     if rules.grader in (MODEL, NO_GRADER):
         raise ValueError(f'best-of-n needs a grader that says what is right, and "{rules.grader}" does not')
     term = Term(grader=MODEL, name=SCORE)

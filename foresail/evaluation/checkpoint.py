@@ -1,6 +1,4 @@
-"""A checkpoint that is opened to answer: model and tokenizer, the engine that memory has room for, and the folder
-of what comes out (`evaluator.py` uses all of it).
-"""
+"""Opens a checkpoint for generation: model, tokenizer, an engine that fits into memory, and the output folder."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ def choose_grader(grader: Function | Reward) -> Reward:
         reward = Reward(grader=grader)
     except ValidationError as error:
         raise ValueError(str(error.errors()[0]["ctx"]["error"])) from None
-    named = reward.own_function and isinstance(grader, str)
-    if named and (wrong := next(check_function("--grader", str(grader)), None)):
+    is_named = reward.own_function and isinstance(grader, str)
+    if is_named and (wrong := next(check_function("--grader", str(grader)), None)):
         raise ValueError(wrong)
     return reward
 
@@ -61,11 +59,11 @@ def open_checkpoint(
 def check_context(prompt: int, response: int, context: int) -> None:
     if prompt + response <= context:
         return
-    left = context - prompt
-    mend = f"set --max-new-tokens to {left} or less" if left > 0 else "use shorter prompts"
+    room = context - prompt
+    remedy = f"set --max-new-tokens to {room} or less" if room > 0 else "use shorter prompts"
     raise ValueError(
         f"a prompt of {prompt} tokens and --max-new-tokens {response} exceed the model's context of {context}; "
-        f"{mend}"
+        f"{remedy}"
     )
 
 
@@ -79,7 +77,7 @@ def choose_engine(model: Decoder, max_length: int, *, num_attempts: int) -> part
 
 
 def kv_budget(device: torch.device) -> int:
-    """Bytes a KV cache may take: what is left serves the forward pass, and other programs."""
+    """Bytes a KV cache may take: the rest is for the forward pass and other programs."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(0.6 * free)

@@ -1,9 +1,9 @@
-"""Grading difficulty: how often a checkpoint solves each problem, and the levels 1 to 5 that follow.
+"""Difficulty of problems: a checkpoint's pass rates, and levels 1 to 5 computed from them.
 
     foresail data grade-difficulty CHECKPOINT --data FILE
 
-writes difficulty.jsonl, which a recipe joins to its problems as `data.difficulty`. Rates are kept as they come
-(`recorded_samples.py`): the same command goes on where it was stopped or killed.
+writes difficulty.jsonl, which a recipe joins to its problems as `data.difficulty`. Rates are written as they come
+(`recorded_samples.py`): stopped or killed, the same command resumes.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ TryGrading = Callable[[Grading, Sequence[Problem], Reward, Tokenizer], None]
 
 
 class EpisodeSource(Protocol):
-    """What answers the model's turns (`agents.build.Episodes`, which this room does not know)."""
+    """The environment of episodes (`agents.build.Episodes`, which this room must not import)."""
 
     @property
     def stop(self) -> tuple[str, ...]: ...
@@ -56,8 +56,8 @@ class EpisodeSource(Protocol):
 
 
 class Evaluator:
-    """`max_new_tokens`: what a model with a sliding window must at least hold. `prompt_tokens`: room for prompts
-    that a program writes itself. `try_grading` may refuse a grader before it is needed (`check.grading`).
+    """`max_new_tokens`: the least that a sliding window must hold. `prompt_tokens`: room for prompts that a program
+    writes. `try_grading` checks a grader before it is used (`check.grading`).
     """
 
     def __init__(

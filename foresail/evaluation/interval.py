@@ -1,7 +1,7 @@
 """95 % intervals for a mean over problems, whose scores lie in [0, 1] unless they are rewards.
 
-Problems are what was chosen at random; the samples of one problem are not independent of each other. So the
-problem is the unit: each gives one score, and only the number of problems makes an interval narrow.
+Samples of one problem are not independent of each other, so the problem is the unit: each gives one score, and only
+more problems make an interval narrower.
 """
 
 from __future__ import annotations

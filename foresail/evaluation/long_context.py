@@ -1,10 +1,10 @@
-"""Long-context tasks asked of a model: every task at every length and depth, answered greedily in one go.
+"""Long-context evaluation: every task at every length and depth, answered greedily in one batch.
 
     answers = ask(model, tokenizer, settings, seed=0)      # one record a prompt
     long_context_metrics(model, tokenizer, settings, seed=0)
     -> {"long_context/niah_single/2048": 0.97, …}           # for a stage's log
 
-A length is that of prompt and answer together, as RULER counts it: a model is asked no more than its context holds.
+A length counts prompt and answer together, as in RULER, so it never exceeds the model's context.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LongContextQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class LongAnswer:
-    """What a model said to one item, and the share of the expected strings in it."""
+    """A model's answer to one item, and the share of the expected strings in it."""
 
     task: str
     length: int
@@ -69,7 +69,7 @@ def long_context_metrics(
 
 
 def check_questions(tokenizer: Tokenizer, settings: LongContext, *, context: int, seed: int) -> None:
-    """Those of the shortest length fit the run's longest context, and this tokenizer can write them."""
+    """Raise if questions of the shortest length exceed the context, or the tokenizer cannot encode them."""
     shortest = min(settings.lengths)
     if shortest > context:
         raise ValueError(
@@ -176,7 +176,7 @@ def make_questions(
 
 
 def answer_room(task: str, length: int, encode: Encode, tokenizer: Tokenizer, filler: Filler) -> int:
-    """Tokens for an answer, by what right ones of such a task take."""
+    """Tokens for an answer, from the length of some right answers."""
     probes = (
         make_item(task, seed=-1, index=index, length=length, encode=encode, filler=filler)
         for index in range(PROBES)

@@ -1,4 +1,4 @@
-"""The heat-maps of the long-context tasks: of each task recall by length and depth."""
+"""Heat-maps of recall by length and depth, one for each long-context task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of the long-context tasks with their intervals: files, and a picture for the terminal."""
+"""Results of the long-context tasks with their intervals: files, and tables for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well a reward model tells the better answer of a pair: accuracy, loss, and whether its probabilities hold.
+"""Metrics of a reward model on pairs: accuracy, loss, and calibration.
 
     pair_figures([0.3, 2.0, -0.1]) -> accuracy 2/3 with its interval, ECE, …
 

@@ -1,4 +1,4 @@
-"""A reward model on a file of preference pairs: by how much it puts every chosen answer above the rejected one."""
+"""Scores a file of preference pairs with a reward model: each chosen answer's lead over the rejected one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAIRS_AT_ONCE = 256
 
 @dataclass(frozen=True, kw_only=True)
 class PairLeads:
-    """Of the pairs that were scored, in the order of the file; `left_out` counts the others, by the reason."""
+    """Leads of the scored pairs, in file order; `left_out` counts the others by reason."""
 
     leads: list[float]
     left_out: Mapping[str, int]

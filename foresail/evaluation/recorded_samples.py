@@ -1,4 +1,4 @@
-"""Samples of many problems with a record of each on disk: stopped or killed, the same call goes on.
+"""Samples many problems and records each on disk; stopped or killed, the same call resumes.
 
 measured.jsonl   {"id": "gsm8k:17", "prompt": "9f3c…", "right": 5, "judged": 8, …}    a line as a problem ends
 settings.json    by whom and how: records of other weights or another temperature are none of these
@@ -33,7 +33,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemRecord:
-    """How a problem went: of the `judged` samples so many were `right`. `prompt` is a digest of what was asked."""
+    """A problem's result: `right` of its `judged` samples. `prompt` is a digest of prompt and answer."""
 
     id: str
     prompt: str
@@ -66,8 +66,8 @@ def record_samples(
 ) -> list[tuple[PromptedProblem, Record]]:
     """Every problem with its record, in the data's order; what `file` holds already is not sampled again.
 
-    `describe` has what a record of this kind says beyond right and judged. `step` is the stream of noise. A problem
-    of which no verdict held is not written down: the next call tries it again.
+    `describe` gives the further fields of a record. `step` is the stream of noise. A problem without a valid
+    verdict is not recorded: the next call samples it again.
     """
     reward = choose_grader(grader)
     with Evaluator(checkpoint, max_new_tokens=sampling.max_new_tokens, device=device) as evaluator:
@@ -136,7 +136,7 @@ def count(group: Group) -> dict[str, Any]:
 
 
 def digest(entry: PromptedProblem) -> str:
-    """Of prompt and answer: another one under the same id is another problem."""
+    """A digest of prompt and answer, which change where an id is used for another problem."""
     text = f"{','.join(map(str, entry.ids))}\x1f{entry.problem.answer}"
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -154,7 +154,7 @@ def read_records(path: Path, kind: type[Record]) -> list[Record]:
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
-    """Write them down, or compare with what is there: half of a file by one model, half by another is worthless."""
+    """Write the settings, or raise if a file with others is there: one model must sample the whole file."""
     if not path.exists():
         write_text(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
         return

@@ -1,7 +1,7 @@
-"""What an evaluation keeps of each problem, and the table of figures made from it.
+"""The records of an evaluation, problem by problem, and the figures made from them.
 
-A failure (timeout, crash, ungradable) says nothing about the model: it is left out of every figure and
-counted beside them. An unparsable answer is the model's own doing and counts as wrong.
+A failure (timeout, crash, ungradable) says nothing about the model: it is left out of every figure and counted
+separately. An unparsable answer counts as wrong.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def figure(scores: Sequence[float]) -> dict[str, float]:
 
 
 def reward_figure(rewards: Sequence[float]) -> dict[str, float]:
-    """The same of rewards, which may be any numbers; one problem has no interval, and no figure."""
+    """As `figure`, for rewards, which may be any numbers; a single problem has no interval and no figure."""
     low, high = unbounded_interval(rewards)
     return {"value": fmean(rewards), "low": low, "high": high, "problems": len(rewards)}
 

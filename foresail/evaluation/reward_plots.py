@@ -1,4 +1,4 @@
-"""Pictures of a reward model: best-of-n beside the majority and pass@n, and whether its probabilities hold."""
+"""Plots of a reward model: best-of-n beside the majority and pass@n, and its calibration."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
 
 @dataclass(frozen=True, kw_only=True)
 class Examiner:
-    """Gives responses to the grader, and makes the record of each attempt."""
+    """Submits responses to the grader, and builds the record of each attempt."""
 
     tokenizer: Tokenizer
     reward: Reward
@@ -86,7 +86,7 @@ def evaluate(
 ) -> list[ProblemResult]:
     """A greedy attempt, if `greedy`, and `num_samples` drawn ones for every problem, in the given order.
 
-    `advance` hears of every attempt that ends.
+    `advance` is called with every attempt that ends.
     """
     group_spec = specify_groups(
         examiner.tokenizer,

@@ -2,8 +2,8 @@
 
     foresail data sample-solutions CHECKPOINT --data FILE
 
-writes solutions.jsonl, which `foresail sft` reads as it is. Right solutions are kept as they come (sampled.jsonl):
-the same command goes on where it was stopped or killed, and writes the same file (`recorded_samples.py`).
+writes solutions.jsonl, which `foresail sft` reads. Right solutions are recorded as they come (sampled.jsonl):
+stopped or killed, the same command resumes and writes the same file (`recorded_samples.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SOLUTION_STEP = -3  # a stream of noise apart from training (1, 2, …), evaluat
 
 @dataclass(frozen=True, kw_only=True)
 class SolvedProblem(ProblemRecord):
-    """A line of sampled.jsonl: how a problem went, and its right solutions in the order of sampling.
+    """A line of sampled.jsonl: a problem's result, and its right solutions in the order of sampling.
 
-    `cut` solutions said the right answer and ended at the limit: nothing to imitate.
+    `cut` solutions had the right answer but ended at the token limit: they are not used.
     """
 
     cut: int
@@ -39,7 +39,7 @@ class SolvedProblem(ProblemRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class Solutions:
-    """Conversations to write, and what was counted on the way."""
+    """Conversations to write, and the counts for the report."""
 
     rows: list[dict[str, Any]]
     counts: dict[str, int]
@@ -128,11 +128,11 @@ def to_asked(message: Message) -> dict[str, Any]:
 
 def first_of_each(texts: Iterable[str]) -> Iterator[str]:
     """["a  b", "c", "a b"] -> "a  b", "c": texts that differ by white space alone are the same. None is empty."""
-    seen: set[str] = set()
+    squeezed_texts: set[str] = set()
     for text in texts:
         squeezed = " ".join(text.split())
-        if squeezed and squeezed not in seen:
-            seen.add(squeezed)
+        if squeezed and squeezed not in squeezed_texts:
+            squeezed_texts.add(squeezed)
             yield text
 
 

@@ -1,4 +1,4 @@
-"""What is evaluated or talked to: a checkpoint, or a run, whose recipe says how prompts look and who grades.
+"""The target of an evaluation or generation: a checkpoint, or a run with its recipe's prompts and graders.
 
 target = find_target(Path("runs/rl"), ["sampling.temperature=0.6"])
 target.problem_sets(None, {"limit": 100})     # the recipe's [eval], or its prompts' form around another file
@@ -30,7 +30,7 @@ OWN = dict.fromkeys(("name", "limit", "difficulty", "difficulty_key", "prompt_ke
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A checkpoint, and the recipe of its run where that has problems; None: there is nothing to go by."""
+    """A checkpoint, and its run's recipe, or None if there is none with problems."""
 
     checkpoint: Path
     recipe: RolloutStage | None = None
@@ -38,9 +38,11 @@ class Target:
     def problem_sets(self, data: str | None, changes: Mapping[str, Any]) -> list[parts.Problems]:
         """Problem sets to measure on; `changes` override the recipe, and None is no change."""
         changed = {name: value for name, value in changes.items() if value is not None}
-        known: Sequence[parts.Problems] = () if self.recipe is None else self.recipe.eval or self.recipe.data
+        own_sets: Sequence[parts.Problems] = (
+            () if self.recipe is None else self.recipe.eval or self.recipe.data
+        )
         if data is not None:
-            form = known[0].model_dump(include=set(parts.Problems.model_fields)) | OWN if known else {}
+            form = own_sets[0].model_dump(include=set(parts.Problems.model_fields)) | OWN if own_sets else {}
             return [parts.Problems(**{**form, **changed, "source": data})]
         if self.recipe is None or not self.recipe.eval:
             raise ValueError(
@@ -54,7 +56,7 @@ class Target:
         return parts.Sampling(**(usual.model_dump() | changed))
 
     def reward(self, problems: parts.Problems, grader: str | None) -> Reward:
-        """The grader that was asked for, else the one that the run has for these problems."""
+        """The requested grader, else the run's grader for these problems."""
         if grader is not None or self.recipe is None:
             return choose_grader(grader or "math")
         return reward_for(problems, self.recipe.reward)

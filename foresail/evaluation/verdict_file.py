@@ -1,4 +1,4 @@
-"""Grading a file of responses: what `foresail grade FILE` counts, prints and writes.
+"""Grades a file of responses, for `foresail grade FILE`: verdicts, counts and the report.
 
 A row has a response and an answer under one of the usual names. Where it also says what the verdict should be
 (`expected`, `is_correct`, `correct` or `label`: true or false), agreement is reported, and each disagreement.
@@ -30,7 +30,7 @@ LABEL_KEYS = ("expected", "is_correct", "correct", "label")
 
 @dataclass(frozen=True, kw_only=True)
 class GradedRow:
-    """A row's verdict, and what the row itself says it should be (None: nothing)."""
+    """A row's verdict, and the label in the row, or None."""
 
     place: str
     answer: str
@@ -87,12 +87,12 @@ def grade_file(
 def read_response(row: Row, key: str) -> str:
     value = look_up(row, key, "response")
     if not isinstance(value, str):
-        raise ValueError(f"{row.place}: the response must be text, found {excerpt(value)}; mend this row")
+        raise ValueError(f"{row.place}: the response must be text, found {excerpt(value)}; correct this row")
     return value
 
 
 def read_label(row: Row, answer_key: str) -> bool | None:
-    """True or false, written as such or as 1 and 0; other labels are not about the verdict."""
+    """A label true, false, 1 or 0; other values are no labels."""
     values: list[Any] = [reach(row.columns, key) for key in LABEL_KEYS if key != answer_key]
     return next((bool(value) for value in values if isinstance(value, int | float) and value in (0, 1)), None)
 
@@ -109,8 +109,8 @@ def describe_file(graded: GradedFile, *, show: int) -> Iterator[str]:
     right = len(compared) - len(wrong)
     yield f"agreement with the labels: {share(right, len(compared))} ({right:,} of {len(compared):,})"
     for row in wrong[:show]:
-        said = "correct" if row.expected else "not correct"
-        yield one_line(f"  {row.place}: labelled {said}, {row.verdict.status}: {row.verdict.detail}")
+        label = "correct" if row.expected else "not correct"
+        yield one_line(f"  {row.place}: labelled {label}, {row.verdict.status}: {row.verdict.detail}")
     if len(wrong) > show:
         yield f"  and {len(wrong) - show:,} more"
 

@@ -1,11 +1,11 @@
-"""The low-rank pairs of a run, and their files: a folder that PEFT loads, and that a run goes on from exactly.
+"""A run's LoRA pairs and their files: a folder that PEFT loads, and from which a run resumes exactly.
 
     adapters = Adapters(model, recipe.lora, base="checkpoints/qwen", seed=0)
     adapters.save(trainer)   # trainer/adapter: adapter_config.json, adapter_model.safetensors
     adapters.load(trainer)
 
-Merged weights are rounded, so there is no way back from them. A run that goes on takes the weights it began with
-from where they were, and these files; a checksum shows that the weights are still the same.
+Merged weights are rounded, so a resumed run loads the starting model again, with these files; a checksum shows that
+the starting model is unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOLDER, WEIGHTS, CONFIG = "adapter", "adapter_model.safetensors", "adapter_confi
 
 
 class Adapters:
-    """Attached to the model when made, if it has none; `base` is the name of what they were attached to."""
+    """The pairs of a model, attached if it has none; `base` is the starting model's name."""
 
     def __init__(self, model: Decoder, settings: Lora, *, base: str | None, seed: int) -> None:
         if not pairs_of(model):
@@ -42,14 +42,14 @@ class Adapters:
 
     @cached_property
     def base_checksum(self) -> str:
-        """Of the weights that never change: all but a reward model's head."""
+        """A checksum of the frozen weights: all but a reward model's head."""
         base = base_of(self.model)
         if base.shape.scores:
             base.head = None
         return f"{checksum(base):x}"
 
     def save(self, trainer: Path) -> None:
-        """All ranks call it, and the first writes."""
+        """All ranks call it; rank 0 writes."""
         folder, metadata = trainer / FOLDER, {"format": "pt", "base_checksum": self.base_checksum}
         tensors = {}
         for name, (weight, rows, part) in self.places().items():

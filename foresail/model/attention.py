@@ -1,4 +1,4 @@
-"""Attention for training: sequences packed end to end, none of which sees another.
+"""Attention for training over sequences packed end to end, each of which sees only itself.
 
 On CUDA a flash kernel reads the packed layout as it is (`flash.py`), and rows of one length, as in pretraining, go
 to the fastest one there is (`row_attention.py`). Elsewhere the tokens are spread into a padded
@@ -101,7 +101,7 @@ class PackedAttention:
 
     @cached_property
     def segments(self) -> SegmentAttention | None:
-        """None where a rectangle is as well filled."""
+        """None where a padded rectangle has little padding."""
         parents = [-1] * len(self.lengths) if self.parents_S is None else self.parents_S.tolist()
         return SegmentAttention(self.lengths, parents) if is_ragged(self.lengths, parents) else None
 

@@ -47,7 +47,7 @@ class ExchangedAttention:
 
 
 class Exchange(torch.autograd.Function):
-    """Row r goes to rank r, and comes to the place of who sent it; so do gradients on their way back."""
+    """All-to-all: row r goes to rank r, which stores it at the sender's number; gradients go the same way back."""
 
     @staticmethod
     def forward(ctx: Any, rows_C: Tensor, group: Any) -> Tensor:
@@ -69,7 +69,7 @@ def exchange(rows_C: Tensor, group: Any) -> Tensor:
 def merge_over_group(read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
     """What all ranks have read, in the order of M: rank 0 reads [.1] at places [1], rank 1 [.2] at [0] -> [.2, .1].
 
-    Every rank makes the same loss of it, which counts once: a gradient goes to who has read the number.
+    Every rank computes the same loss from it, which counts once: a gradient goes to the rank that read the number.
     """
     return MergeOverGroup.apply(read_R, own_R, count, group)
 

@@ -1,4 +1,4 @@
-"""The decoder: what the trainer differentiates is what the engine runs.
+"""The decoder, one model for trainer and engine.
 
     output = model(ids_T, positions_T, attend, logits)   # output.value is what the readout made
     model(ids_T, positions_T, attend, None)              # fills a cache with keys and values, reads nothing
@@ -7,8 +7,7 @@ Tokens are flat: no batch axis, no padding. The only place where one token meets
 which the caller brings: the trainer's keeps packed sequences apart, the engine's reads the paged cache.
 Query, key and value share one matrix, and so do gate and up, because both sides are faster that way.
 
-Weights are used inside `forward` alone, the model's and its blocks': where they are sharded, that is where they are
-gathered.
+Weights are used only inside the `forward` of the model and its blocks, where sharded weights are gathered.
 
 Legend: T tokens, D hidden size, V vocabulary, H query heads, K key/value heads,
 d head size, X all heads of a projection.
@@ -53,7 +52,7 @@ class CachedAttend(Attend, Protocol):
 
 
 class Attention(nn.Module):
-    """x + what each token gathers from its past; the sum may take the place of x (see `add_linear`)."""
+    """x + attention over each token's past; the sum may take the place of x (see `add_linear`)."""
 
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
@@ -155,7 +154,7 @@ class Decoder(nn.Module):
         self.register_buffer("sin", sin, persistent=False)
 
     def recompute_blocks(self) -> None:
-        """Keep only what enters a block, and compute all else anew in the backward pass."""
+        """Keep only each block's input, and recompute the rest in the backward pass."""
         self.recompute = True
         for block in (*self.blocks, *(layer.block for layer in self.mtp)):
             assert isinstance(block, Block)

@@ -1,12 +1,11 @@
-"""Bit for bit the same in every run on one machine: slower kernels where the fast ones add in any order.
+"""Deterministic mode: runs on one machine are equal bit for bit, with slower kernels that add in a fixed order.
 
     with deterministic():
         loss.backward()
         optimizer.step()
 
-PyTorch then takes its ordered kernels, the backward pass of flash attention among them, and raises where it has
-none. What an engine draws is a matter of its own: which rows share a batch depends on the clock, so it has to be
-batch-invariant (`linear.batch_invariant`).
+PyTorch then uses its deterministic kernels, and raises where it has none. For an engine this is not enough: its
+batches depend on timing, so it must be batch-invariant too (`linear.batch_invariant`).
 """
 
 from __future__ import annotations

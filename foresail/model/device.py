@@ -1,4 +1,4 @@
-"""Which device a run computes on, in which numbers, with how many threads and by which library."""
+"""The choice of a run's device, dtype, number of threads and CPU library."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
 
 
 def choose_threads(num_parameters: int, ranks: int = 1, *, beside: int = 0) -> None:
-    """One thread for a model so small that threads wait for each other longer than they compute.
+    """A single thread for small models, where threads wait for each other longer than they compute.
 
-    On a busy machine they wait many times longer. Ranks share the cores, but for one of each process that computes
-    `beside` them. OMP_NUM_THREADS, where set, is left to have its way.
+    Ranks share the cores, except one for each process that computes `beside` them. OMP_NUM_THREADS overrides this.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return

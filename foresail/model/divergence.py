@@ -1,6 +1,6 @@
-"""How far a student's distributions are from a teacher's, without ever holding the logits of all tokens.
+"""Divergences of a student's distributions from a teacher's, without holding the logits of all tokens at once.
 
-As `likelihood.py`: a chunk of tokens at a time meets both vocabularies, and the backward pass computes it anew. The
+As in `likelihood.py`, logits are computed for a chunk of tokens at a time, and again in the backward pass. The
 teacher is a constant: its hidden states and its head come from a pass without gradients.
 
     divergence_M = token_divergence(hidden_MD, weight_VD, teacher, DivergenceSettings(kind="reverse"))
@@ -20,12 +20,12 @@ from foresail.algorithms.divergences import DIVERGENCES
 from foresail.model.likelihood import chunks
 from foresail.model.linear import wide_linear
 
-TABLES = 4  # of a chunk's size that are there at once: both log-probabilities, and what is made of them
+TABLES = 4  # tensors of a chunk's size in memory at once: both log-probabilities, and intermediate results
 
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceSettings:
-    """`beta`: the teacher's share in what "js" compares both with. Both are cooled or heated by `temperature`."""
+    """`beta`: the teacher's share in the mixture of "js". `temperature` divides the logits of both."""
 
     kind: str
     beta: float = 0.5
@@ -43,7 +43,7 @@ class TeacherView:
 def token_divergence(
     hidden_MD: Tensor, weight_VD: Tensor, teacher: TeacherView, comparison: DivergenceSettings
 ) -> Tensor:
-    """Of each token, with a gradient for the student alone.
+    """The divergence at each token, with a gradient for the student alone.
 
     Heads may have rows behind the tokenizer's last id, one more than the other: what both have is compared.
     """

@@ -1,4 +1,4 @@
-"""The routed experts: each token through its own few of many small gated MLPs, none dropped.
+"""The routed experts: each token passes through a few of many small gated MLPs; no token is dropped.
 
     choice = router(normed_TD)
     out_TD = experts(normed_TD, choice.weights_TA, sort_by_expert(choice.experts_TA, 48), recomputed)
@@ -24,14 +24,14 @@ from foresail.model.mlp import silu_mul
 from foresail.model.recomputed import Recompute
 from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
-MAX_DECODED = 4096  # pairs for which the weights are what takes time
+MAX_DECODED = 4096  # pairs up to which reading the weights takes the time
 
 
 class ByExpert(NamedTuple):
     """Pairs of token and expert, those of the first expert first."""
 
-    order_P: Tensor  # which pair stands there
-    place_P: Tensor  # where a pair stands
+    order_P: Tensor  # the pair at each place
+    place_P: Tensor  # the place of each pair
     ends_E: Tensor  # where those of each expert end
 
     @property

@@ -1,10 +1,10 @@
-"""FlashFunction of packed segments by a flash kernel, which reads them as they lie.
+"""Attention of packed segments by a flash kernel, which reads the packed layout.
 
-Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
+Every segment sees itself. A segment may also continue another, its parent: parents come first in the batch, their
 children last and in the same order, so that one more call lets all children see their parents, and the two results
-are merged by their log-sums. The backward pass hands the merged output and log-sums to the kernel, and each call
-gives its own part of the exact gradient. There every child gets a copy of its parent's keys, unless that would be
-too many: the kernel works on as many keys at once as there are, and a few prompts alone leave most of a GPU idle.
+are merged by their log-sums. In the backward pass both calls get the merged output and log-sums, and each gives
+its part of the exact gradient. There every child has a copy of its parent's keys, up to `MAX_COPIES`: with the
+keys of a few prompts alone the kernel would leave most of a GPU idle.
 
 Legend: T tokens, C those of children, P those of parents, J the parents' copied for each child, S segments,
 H query heads, K key/value heads, d head size.
@@ -35,7 +35,7 @@ class Spans:
 
 
 class Kernel(Protocol):
-    """FlashFunction over spans and its gradient; log-sums are (H, tokens)."""
+    """Attention over spans and its gradient; log-sums are (H, tokens)."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, spans: Spans) -> tuple[Tensor, Tensor]: ...
 

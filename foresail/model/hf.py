@@ -1,10 +1,10 @@
-"""Hugging Face directories in and out: `config.json`, generation_config.json, (sharded) safetensors.
+"""Loads and saves Hugging Face directories: `config.json`, generation_config.json, (sharded) safetensors.
 
     model = load_model("checkpoints/qwen", dtype=torch.bfloat16, device="cuda")
     save_model(model, "out", special=read_special_ids("checkpoints/qwen"))
 
-Tokenizer files are the tokenizer's own business. Saving is not atomic: write into a new folder beside the target
-and rename it.
+Tokenizer files are saved by the tokenizer. Saving is not atomic: write into a new folder beside the target and
+rename it.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def locate_tensors(directory: Path) -> dict[str, Path]:
         names = read_typed(index, WeightIndex).weight_map
         if absent := sorted({file for file in names.values() if not (directory / file).is_file()}):
             raise FileNotFoundError(
-                f"{directory} lacks {some(absent)}, named in {INDEX_FILE}; fetch the rest"
+                f"{directory} lacks {list_names(absent)}, named in {INDEX_FILE}; fetch the rest"
             )
         return {name: directory / file for name, file in names.items()}
     if any(directory.glob("*.bin")):
@@ -163,7 +163,7 @@ def locate_tensors(directory: Path) -> dict[str, Path]:
 
 @contextmanager
 def open_weights(file: Path) -> Iterator[Any]:
-    """A memory-mapped safetensors file; whatever is wrong with it names the file."""
+    """A memory-mapped safetensors file; errors name the file."""
     try:
         with safe_open(file, framework="pt") as weights:
             yield weights
@@ -173,10 +173,10 @@ def open_weights(file: Path) -> Iterator[Any]:
 
 def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
     """All tensors the shape needs and no others, but for those of which we make our own or have no use."""
-    needed = {part.hf_name for part in weight_parts(shape)}
-    missing = needed - set(names)
+    required = {part.hf_name for part in weight_parts(shape)}
+    missing = required - set(names)
     unexpected = {name for name in names if not name.endswith(OLD_ROTARY) and not name.startswith(MTP_LAYERS)}
-    unexpected -= needed
+    unexpected -= required
     if shape.tied:
         unexpected.discard("lm_head.weight")
     if missing == {"lm_head.weight"}:
@@ -185,8 +185,8 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
             "true in config.json"
         )
     if missing or unexpected:
-        mistakes = [f"{some(missing)} missing"] if missing else []
-        mistakes += [f"{some(unexpected)} unexpected"] if unexpected else []
+        mistakes = [f"{list_names(missing)} missing"] if missing else []
+        mistakes += [f"{list_names(unexpected)} unexpected"] if unexpected else []
         raise ValueError(
             f"{source} does not match its config as a {shape.family} model with {shape.num_layers} layers: "
             f"{'; '.join(mistakes)}. Use the config.json that came with these weights"
@@ -209,20 +209,20 @@ def fill(model: Decoder, part: TensorPart, tensor: Tensor, source: Path) -> None
 
 
 def fill_rows(model: Decoder, part: TensorPart, saved: Any) -> None:
-    """Copy those rows of a tensor in a file that this rank has."""
+    """Copy this rank's rows of a tensor in a file."""
     weight = model.get_parameter(part.parameter)
     if part.paired is not None:  # rows that this rank has are no block there
         put_rows(weight, part.start, part.from_hf(saved[:]))
-    elif own := own_rows(weight, part.start, part.sizes[0]):
-        put_rows(weight, own.start, saved[own.start - part.start : own.stop - part.start])
+    elif rows := own_rows(weight, part.start, part.sizes[0]):
+        put_rows(weight, rows.start, saved[rows.start - part.start : rows.stop - part.start])
 
 
 def check_tied(model: Decoder, file: Path) -> None:
     """A tied checkpoint may carry its head as well, as long as it is the embedding."""
     with open_weights(file) as weights:
         head_VD = weights.get_tensor("lm_head.weight").to(model.device, model.dtype)
-    own = own_rows(model.embed.weight, 0, len(head_VD))
-    if not torch.equal(head_VD[own.start : own.stop], local(model.embed.weight)):
+    rows = own_rows(model.embed.weight, 0, len(head_VD))
+    if not torch.equal(head_VD[rows.start : rows.stop], local(model.embed.weight)):
         raise ValueError(
             f"{file} holds an lm_head.weight that differs from the embedding, though config.json ties them; "
             "set tie_word_embeddings to false to use it, or delete that tensor"
@@ -250,7 +250,9 @@ def save_model(
         directory.mkdir(parents=True, exist_ok=True)
         if old := [file.name for file in directory.glob("*.safetensors*")]:
             # A stale model.safetensors would win over the new shards in every loader.
-            raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
+            raise ValueError(
+                f"{directory} already holds weights ({list_names(old)}); save into an empty folder"
+            )
         write_json(config, directory / "config.json")
         write_json(generation_config(special), directory / "generation_config.json")
         for name, code in model.unused.code_for(config).items():
@@ -275,7 +277,7 @@ def save_tensors(
             if rows is not None and writer == world.rank:  # routers' corrections come to all
                 saved = part.to_hf(rows).to("cpu", dtype_of(part, dtype), copy=True).contiguous()
                 tensors[part.hf_name], mine = saved, directory / file
-        if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file now
+        if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file
             save_file(tensors, mine, metadata={"format": "pt"})
             # safetensors leaves files only their owner can read; give them the mode other files get here.
             shutil.copymode(directory / "config.json", mine)
@@ -288,14 +290,14 @@ def save_tensors(
 def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> list[list[TensorPart]]:
     """Consecutive tensors, as many to a shard as fit; a tensor too big for any has one to itself."""
     shards: list[list[TensorPart]] = [[]]
-    left = max_shard_bytes
+    free_bytes = max_shard_bytes
     for part in weight_parts(model.shape):
         size = num_bytes(part, dtype)
-        if shards[-1] and size > left:
+        if shards[-1] and size > free_bytes:
             shards.append([])
-            left = max_shard_bytes
+            free_bytes = max_shard_bytes
         shards[-1].append(part)
-        left -= size
+        free_bytes -= size
     return shards
 
 
@@ -329,8 +331,8 @@ def write_json(content: Mapping[str, Any], file: Path) -> None:
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def some(names: Iterable[str]) -> str:
-    """some(["a", "b", "c", "d", "e"]) -> "a, b, c and 2 more"."""
+def list_names(names: Iterable[str]) -> str:
+    """list_names(["a", "b", "c", "d", "e"]) -> "a, b, c and 2 more"."""
     names = sorted(names)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

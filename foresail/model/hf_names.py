@@ -1,8 +1,7 @@
-"""Which Hugging Face tensors make up each of our parameters.
+"""The mapping of Hugging Face tensors to our parameters.
 
-Query, key and value are one matrix here and three there, gate and up one here and two there, all experts of a
-layer one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this
-one table.
+Here query, key and value are one matrix, gate and up another, and all experts of a layer one; there each has its
+own. All other tensors correspond one to one. Loading, saving and GGUF import share this table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How likely the drawn tokens were, without ever holding the logits of all of them.
+"""Log-probabilities and entropies of tokens, without holding the logits of all tokens at once.
 
-A chunk of tokens at a time meets the vocabulary: its logits become a log-probability and an entropy each, and are
-dropped; the backward pass computes them anew. With 150,000 words and 16,000 tokens that is one gigabyte instead of
-ten, four times over.
+Logits are computed for a chunk of tokens at a time, reduced to a log-probability and an entropy each, and dropped;
+the backward pass computes them again. With 150,000 words and 16,000 tokens that is one gigabyte instead of ten,
+four times over.
 
     logprobs_M, entropy_M = token_likelihood(hidden_MD, weight_VD, ids_M, temperature)
 
@@ -25,7 +25,7 @@ from foresail.recipe.estimates.memory import MOST_LOGITS
 def token_likelihood(
     hidden_MD: Tensor, weight_VD: Tensor, ids_M: Tensor, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of each token, and the entropy of what it was drawn from."""
+    """Log-probability of each token, and the entropy of its distribution."""
     return TokenLikelihood.apply(hidden_MD, weight_VD, ids_M, temperature)
 
 
@@ -96,7 +96,7 @@ def score(logits_CV: Tensor, ids_C: Tensor, temperature: float) -> Tensor:
 
 
 class EntropyGradient(NamedTuple):
-    """The entropy of each token, and what the loss gains by it."""
+    """The entropy of each token, and the loss's gradient by it."""
 
     entropy_C: Tensor
     scale_C: Tensor

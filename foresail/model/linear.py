@@ -1,4 +1,4 @@
-"""Products with the model's matrices: as fast as the library can, or the same bits in any batch.
+"""Products with the model's matrices: by the fast library, or batch-invariant.
 
     with batch_invariant():
         logits_TV = model(ids_T, positions_T, attend, logits).value
@@ -157,7 +157,7 @@ def row_by_row(
     residual_MN: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Each row as if it were alone: where no kernel promises that, it is left alone, at the price of time."""
+    """Batch-invariant products; without a kernel for that, each row is computed alone, which is slow."""
     if available.can_fuse(x_MK):
         from foresail.model.kernels import matmul
 

@@ -1,10 +1,10 @@
-"""LoRA: a pair of thin matrices beside each of the chosen ones; the pairs learn, the rest stays as it is.
+"""LoRA: a pair of trainable thin matrices beside each of the chosen ones; all other weights are frozen.
 
     attach(model, Lora(rank=16), seed=0)   # what requires a gradient now is A and B alone
     reference = base_of(model)             # the model without them, on the same memory
 
-They are parameters like others: the engine reads them where the trainer updates them, graphs included. What is
-saved has them merged, see `hf`; `adapters` keeps them apart.
+The engine reads the pairs where the trainer updates them, also in CUDA graphs. Saved models have them merged
+(`hf`); `adapters` saves them separately.
 
 Query, key and value are one matrix here, and so are gate and up. Each of them has a pair of its own, as elsewhere;
 all A of a matrix stand in one parameter, all B in another.

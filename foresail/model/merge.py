@@ -3,9 +3,8 @@
     merge([Path("rm-1"), Path("rm-2")], Path("rm"))                   # foresail merge rm-1 rm-2 --out rm
     merge([Path("old"), Path("new")], Path("both"), weights=[1, 3])   # a quarter of the one, the rest of the other
 
-Weights of models that were trained from one start can be averaged; the mean of others is no working model. Files
-are read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the
-first's.
+Only models that were trained from one start have a useful mean. Files are read and written one tensor at a time.
+Shards, config and tokenizer are the first model's.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
         assert place.keys() == own_entries.keys()
     notes = [note for source in sources[1:] for note in compare_tokenizers(sources[0], source)]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(target) as aside, ExitStack() as opened:
+    with replacing_directory(target) as new_folder, ExitStack() as opened:
         files = {
             file: opened.enter_context(open_weights(file)) for place in places for file in files_of(place)
         }
@@ -66,9 +65,9 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
 
         for file in files_of(places[0]):
             names = {name: entries[0][name] for name, own_file in places[0].items() if own_file == file}
-            write_tensors(aside / file.name, names, mean)
+            write_tensors(new_folder / file.name, names, mean)
         for other in plain_files(sources[0]):
-            shutil.copyfile(other, aside / other.name)
+            shutil.copyfile(other, new_folder / other.name)
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Multi-token prediction as MiMo has it: layers behind the decoder that each predict one token further.
+"""Multi-token prediction as in MiMo: layers after the decoder that each predict one token further.
 
     h' = join [norm(h_i); norm(E(t_{i+k}))] -> block -> norm -> head: the token t_{i+k+1}
 
@@ -100,5 +100,5 @@ Ahead = Callable[[Tensor, MtpHeads], A]  # of the stream and the layers, inside 
 
 
 def stream(stream_TD: Tensor, heads: MtpHeads) -> Tensor:
-    """For callers that run the layers outside the pass."""
+    """An `Ahead` that returns the stream, for callers that run the layers outside the pass."""
     return stream_TD

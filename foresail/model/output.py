@@ -1,4 +1,4 @@
-"""What a layer or a whole forward pass hands back: its value, and the losses, statistics and counts that it adds.
+"""The output of a layer or a forward pass: its value, and the losses, statistics and counts that it adds.
 
 Dense layers add none. Each loss or statistic is a scalar mean over the tokens of the pass, with its coefficient.
 Those of one name are added up over the layers. Counts are sums over the tokens, of vectors too, and each layer that

@@ -1,4 +1,4 @@
-"""Two pieces of work of a decode step at the same time, neither of which fills the GPU.
+"""Runs two computations of a decode step concurrently, since neither fills the GPU.
 
     routed_TD, shared_TD = overlapped(lambda: experts(x_TD), lambda: shared(x_TD))
 
@@ -21,13 +21,13 @@ def overlapped(first: Callable[[], First], second: Callable[[], Second]) -> tupl
     """What both give: in a step that is being captured the second has a stream of its own, else it comes later."""
     if not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
         return first(), second()
-    own = torch.cuda.current_stream()
-    other = stream_beside(own)
-    other.wait_stream(own)
+    current = torch.cuda.current_stream()
+    other = stream_beside(current)
+    other.wait_stream(current)
     with torch.cuda.stream(other):
         from_second = second()
     from_first = first()
-    own.wait_stream(other)
+    current.wait_stream(other)
     return from_first, from_second
 
 

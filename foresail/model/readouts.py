@@ -1,4 +1,4 @@
-"""What to read from the last hidden states, given to the model's forward pass.
+"""Readouts: functions of the last hidden states, passed to the model's forward pass.
 
     logits_TV = model(ids_T, positions_T, attend, logits).value
     logprobs_M, entropy_M = model(ids_T, positions_T, attend, likelihood_at(sources_M, ids_M)).value
@@ -49,7 +49,7 @@ def likelihood_at(
 
 
 def divergence_at(places_M: Tensor, teacher: TeacherView, comparison: DivergenceSettings) -> Readout[Tensor]:
-    """How far the distribution at each place is from the teacher's."""
+    """The divergence from the teacher's distribution at each place."""
     return lambda hidden_TD, head_VD: token_divergence(hidden_TD[places_M], head_VD, teacher, comparison)
 
 

@@ -1,4 +1,4 @@
-"""Another base of the rotary wavelengths, or a longer context, for a model that has weights: no weight changes.
+"""Sets a loaded model's rotary base or a longer context; no weight changes.
 
 set_rotary(model, rope_theta=1_000_000.0, context=32_768)   # its tables, and what its config.json will say
 """

@@ -1,4 +1,4 @@
-"""Which experts a token passes through, and with what weight; and what keeps routers from favourites.
+"""The router: a token's experts and their weights, and the losses that balance the experts.
 
     choice = router(normed_TD)     # choice.experts_TA: 4 of 48, say; choice.weights_TA: how much each counts
     set_router_losses(model, RouterLosses(balance=0.01, z=0.001))   # for the updates from here on
@@ -40,7 +40,7 @@ class RouterLosses(NamedTuple):
 
 
 class Route(Protocol):
-    """What a caller of the model brings to record choices, or to bring others."""
+    """A caller's function that records or replaces the routers' choices."""
 
     def __call__(self, layer: int, experts_TA: Tensor) -> Tensor:
         """The experts that a layer's tokens pass through, given those that its router chose."""

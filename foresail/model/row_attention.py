@@ -1,8 +1,7 @@
-"""Attention of rows that are all of one length: cuDNN's kernels, on cards that have them, which are faster than
-those that read unequal ones.
+"""Attention of rows of equal length by cuDNN's kernels, which are faster than those for unequal lengths.
 
-cuDNN makes a plan for every size it has not seen, which takes longer than a step. So it gets whole rows only, whose
-sizes come back in every micro-batch: those of pretraining. Its gradients are not the same bits in every run.
+cuDNN makes a plan for every new size, which takes longer than a step. So it gets only rows of pretraining, whose
+sizes recur in every micro-batch. Its gradients are not deterministic.
 
 Legend: T tokens, R rows, L tokens of a row, H query heads, K key/value heads, d head size.
 """

@@ -1,4 +1,4 @@
-"""Attention segment by segment, for a CPU: where lengths differ much, a padded rectangle is mostly padding.
+"""Attention segment by segment, for CPUs and lengths so unequal that a padded rectangle would be mostly padding.
 
 Legend: T tokens, S segments, L tokens of a segment, J those that it sees, H query heads, K key/value heads,
 d head size.

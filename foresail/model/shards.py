@@ -1,4 +1,4 @@
-"""Weights that ranks hold together: each rank has some consecutive rows of every weight, by FSDP2.
+"""Weights sharded over ranks by FSDP2: each rank has some consecutive rows of every weight.
 
     shard(model, mesh)            # every block and the rest; before it has memory, or after
     local(weight)                 # this rank's rows, in place; a weight that is not sharded is all there
@@ -22,7 +22,7 @@ from foresail.model.router import routers_of
 
 
 def shard(model: Decoder, mesh: Any) -> None:
-    """Each block or MTP layer is gathered when its pass comes, and let go of after it; so is the rest."""
+    """Each block or MTP layer is gathered for its pass and freed after it; so are the other weights."""
     for module in (*model.blocks, *model.mtp, model):
         shard_module(module, mesh)
 
@@ -66,7 +66,7 @@ def local(tensor: Any) -> Tensor:
 
 
 @torch.no_grad()
-def everywhere_whole(weight: Any) -> Tensor:
+def full_weight(weight: Any) -> Tensor:
     """The whole weight on every rank; all call it."""
     whole: Tensor = weight.full_tensor() if is_sharded(weight) else weight
     return whole.detach()
@@ -91,8 +91,8 @@ def own_rows(weight: Tensor, start: int, count: int) -> range:
 @torch.no_grad()
 def put_rows(weight: Tensor, start: int, rows: Tensor) -> None:
     """`rows` are those of the whole weight from `start` on."""
-    first, own = first_row(weight), own_rows(weight, start, len(rows))
-    local(weight)[own.start - first : own.stop - first].copy_(rows[own.start - start : own.stop - start])
+    first, held = first_row(weight), own_rows(weight, start, len(rows))
+    local(weight)[held.start - first : held.stop - first].copy_(rows[held.start - start : held.stop - start])
 
 
 @torch.no_grad()
@@ -101,7 +101,7 @@ def gather_whole(weight: Any, *, to: int) -> Tensor | None:
     ranks the routers' corrections.
     """
     if not is_sharded(weight):
-        return everywhere_whole(weight)
+        return full_weight(weight)
     mesh, mine = weight.device_mesh, local(weight)
     each, here = -(-weight.shape[0] // mesh.size()), mesh.get_local_rank() == to
     padded = mine.new_zeros(each, *weight.shape[1:])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.shards import everywhere_whole, local, put_rows
+from foresail.model.shards import full_weight, local, put_rows
 
 BLOCK = 2**18  # words of a checksum at once: they stay in a CPU's cache
 FACTOR = 2_654_435_761
@@ -42,7 +42,7 @@ def checksum(model: Decoder) -> int:
 
     With sharded weights all ranks call it, and all get the result.
     """
-    sums = enumerate((tensor_checksum(everywhere_whole(weight)) for weight in model.parameters()), start=1)
+    sums = enumerate((tensor_checksum(full_weight(weight)) for weight in model.parameters()), start=1)
     return sum(number * count for number, count in sums) & SIXTY_FOUR_BITS
 
 

@@ -2,9 +2,9 @@
 
     a world -> tokenizer -> SFT cold start -> GRPO over episodes -> summary
 
-The cold start teaches how to search and two habits: most examples answer after the first search, which is too soon,
-the others go on to the end of the chain. Nothing tells the model which is better; the answers' verdicts do.
-Every part leaves its files in the run's folder, so a run that was stopped goes on where it was.
+The cold start teaches how to search, and two habits: most examples answer after the first search, which is too
+soon, the others follow the chain to its end. Only the answers' verdicts tell the model which is better. Every part
+writes its files to the run's folder, so a stopped run resumes.
 
     foresail quickstart agent
 """
@@ -42,7 +42,7 @@ MARKS = ("<search>", "</search>", "<answer>", "</answer>")
 
 
 def run_quickstart_agent(folder: Path, *, seed: int, note: Callable[[str], None]) -> dict[str, Any]:
-    """The whole way; gives what summary.json holds."""
+    """Run all parts; returns the content of summary.json."""
     watch = Stopwatch()
     with watch("world and tokenizer"):
         note(
@@ -100,7 +100,7 @@ def to_the_end(problem: Problem) -> tuple[Message, ...]:
 
 
 def too_soon(problem: Problem) -> tuple[Message, ...]:
-    """What the first search finds is taken for the answer."""
+    """An episode that answers with the first search's result."""
     return converse(problem, problem.extra["searches"][:1], problem.extra["values"][0])
 
 
@@ -149,6 +149,6 @@ def accuracies(record: dict[str, Any]) -> dict[str, float]:
 
 
 def pick_episode(run: RunDirectory, step: int) -> list[str]:
-    """The first of a step, as lines."""
+    """The first episode of a step, as lines."""
     row = run.read_rollouts(step)[0]
     return [*episode_lines(row, f"{row['problem']}.{row['sample']}, step {step}")]

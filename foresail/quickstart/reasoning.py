@@ -2,9 +2,9 @@ r"""From nothing to a model that thinks before it answers, in minutes on two CPU
 
     problems -> tokenizer -> SFT cold start -> evaluate -> GRPO -> evaluate -> summary
 
-The cold start teaches two habits: answering at once, which most examples show and which is mostly wrong,
-and working in steps, which is mostly right. Nothing tells the model which is better; the verifier does.
-Every part leaves its files in the run's folder, so a run that was stopped goes on where it was.
+The cold start teaches two habits: answering at once, which most examples show and which is mostly wrong, and
+working in steps, which is mostly right. Only the verifier tells the model which is better. Every part writes its
+files to the run's folder, so a stopped run resumes.
 
     foresail quickstart
 """
@@ -43,7 +43,7 @@ DTYPE: Literal["float32"] = "float32"  # also on CUDA: so small a model gains no
 
 
 def run_quickstart(folder: Path, *, seed: int, note: Callable[[str], None]) -> dict[str, Any]:
-    """The whole way; gives what summary.json holds."""
+    """Run all parts; returns the content of summary.json."""
     watch = Stopwatch()
     with watch("problems and tokenizer"):
         note(
@@ -120,8 +120,8 @@ def write_tokenizer(folder: Path) -> Tokenizer:
         return Tokenizer.load(folder / "tokenizer")
     rows = [json.loads(line) for line in (folder / "data" / "sft.jsonl").read_text().splitlines()]
     texts = [text for row in rows for text in (row["prompt"], row["completion"])]
-    whole = ["<think>", "</think>", r"\boxed{"]
-    tokenizer = train_bpe(texts, vocab_size=64, whole_tokens=whole, alphabet="seen")
+    whole_tokens = ["<think>", "</think>", r"\boxed{"]
+    tokenizer = train_bpe(texts, vocab_size=64, whole_tokens=whole_tokens, alphabet="seen")
     tokenizer.save(folder / "tokenizer")
     return tokenizer
 
@@ -185,7 +185,7 @@ def test_set(folder: Path) -> HeldOut:
 
 
 def evaluate_stage(stage: Outcome, folder: Path, seed: int) -> list[ProblemResult]:
-    """Greedy and sampled, on the held-out problems; every attempt is kept in the stage's folder."""
+    """Greedy and sampled, on the held-out problems; every attempt is recorded in the stage's folder."""
     return evaluate_checkpoint(
         stage.checkpoint,
         test_set(folder),

@@ -1,4 +1,4 @@
-"""What the quickstart says at its end: before and after, two solutions, the picture, and how to go on."""
+"""The report of a quickstart: accuracy before and after, two solutions, the curves, and the next commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foresail.runlog.plots import plot_curves
 
 
 def report(folder: Path, summary: Mapping[str, Any], console: Console, program: str) -> None:
-    """`program` is how to call Foresail from here: the commands are to be copied as they are."""
+    """`program` is the command that starts Foresail here, so that printed commands can be copied."""
     console.print()
     console.print(accuracy_table(summary))
     for sample in summary["samples"]:
@@ -66,7 +66,7 @@ def accuracy_table(summary: Mapping[str, Any]) -> Table:
 def print_end(
     folder: Path, summary: Mapping[str, Any], console: Console, title: str, commands: Sequence[str]
 ) -> None:
-    """Where time went, where the files are, and how to go on; `title` is the picture's."""
+    """Times, files and the next commands; `title` is the plot's."""
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in summary["seconds"].items() if value >= 1)
     console.print(Text(f"\ntime: {spent}"))
     console.print(Text(save_curves(folder, title)))

@@ -1,9 +1,9 @@
-"""Stages one after the other: each starts from the checkpoint of the one before, and what is finished is skipped.
+"""Chained stages: each starts from the checkpoint of the one before, and finished ones are skipped.
 
     tuned = train_stage(sft_recipe)
     train_stage(rl_recipe(tuned.checkpoint))
 
-A script of such lines goes on where it was when it is run again.
+Run again after a stop, a script of such lines resumes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foresail.train.session import Outcome
 
 
 class Interrupted(Exception):
-    """A stage was asked to stop: Interrupted("sft"). The same command goes on with it."""
+    """A stage was asked to stop: Interrupted("sft"). The same command resumes it."""
 
     def __init__(self, stage: str) -> None:
         super().__init__(stage)
@@ -31,7 +31,7 @@ class Interrupted(Exception):
 
 
 def train_stage(recipe: Stage, **options: Any) -> Outcome:
-    """Train from the start or from the last checkpoint; what was finished before is only looked up.
+    """Train from the start or from the last checkpoint; a finished stage only returns its outcome.
 
     A folder with another recipe (another seed, say) is refused. `options` are the stage function's own.
     """

@@ -22,9 +22,9 @@ def check_columns(required_columns: Sequence[RequiredColumns], table: str, setti
 def check_problem(required_columns: Sequence[RequiredColumns], problem: Problem, where: str) -> None:
     for required in required_columns:
         if missing := [column for column in required.columns if column not in problem.extra]:
-            there = ", ".join(sorted({"answer", *problem.extra}))
+            available = ", ".join(sorted({"answer", *problem.extra}))
             place = f" ({required.place})" if required.place else ""
             raise ValueError(
                 f"{required.function}{place} wants the column{'s' * (len(missing) > 1)} {', '.join(missing)}, and "
-                f"{where} has {there}; add what is missing, or give it a default"
+                f"{where} has {available}; add what is missing, or give it a default"
             )

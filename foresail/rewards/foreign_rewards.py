@@ -117,8 +117,8 @@ class RewardCall:
             )
         # verl and OpenRLHF hand no columns to **kwargs; TRL and AReaL hand over all of them.
         passed_on = own if self.shape in ("verl", "openrlhf") else everything
-        taken = {*self.names} | (passed_on.keys() if self.takes_any else set())
-        return {name: value for name, value in everything.items() if name in taken}
+        accepted = {*self.names} | (passed_on.keys() if self.takes_any else set())
+        return {name: value for name, value in everything.items() if name in accepted}
 
     def arguments(self, pairs: Sequence[Pair], logged: Logged) -> dict[str, Any]:
         if self.shape == "plain":
@@ -130,8 +130,8 @@ class RewardCall:
     @property
     def required_columns(self) -> RequiredColumns:
         """The columns it requires, beyond what every problem has."""
-        own = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
-        columns = self.required - own - {"answer", "prompt_ids", "completion_ids"}
+        arguments = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
+        columns = self.required - arguments - {"answer", "prompt_ids", "completion_ids"}
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         place = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(self.function, "__name__", type(self.function).__name__)
@@ -251,8 +251,10 @@ def load_call(name: str) -> RewardCall:
 def make_call(name: str, function: Callable[..., Any]) -> RewardCall:
     """Its shape, read from its signature: a lambda, a bound method and an object with `__call__` have one too."""
     parameters = inspect.signature(function).parameters.values()
-    named = [entry for entry in parameters if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
-    names = tuple(entry.name for entry in named)
+    by_name = [
+        entry for entry in parameters if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)
+    ]
+    names = tuple(entry.name for entry in by_name)
     shape = recognise(names)
     if shape is None:
         raise ValueError(explain_shapes(split_name(name)[1], names))
@@ -260,7 +262,7 @@ def make_call(name: str, function: Callable[..., Any]) -> RewardCall:
         function=function,
         shape=shape,
         names=names,
-        required=frozenset(entry.name for entry in named if entry.default is entry.empty),
+        required=frozenset(entry.name for entry in by_name if entry.default is entry.empty),
         takes_any=any(entry.kind is entry.VAR_KEYWORD for entry in parameters),
     )
 

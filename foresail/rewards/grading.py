@@ -167,25 +167,25 @@ def join(
     traits: GraderTraits, number: int, early: Future[Verdict], late: Future[list[Verdict]]
 ) -> Future[Verdict]:
     """Done when both are. If it is cancelled, so is the batch: a part of a group is of no use."""
-    own: Future[Verdict] = Future()
+    joined_future: Future[Verdict] = Future()
 
     def finish(_: object) -> None:
         if early.cancelled() or late.cancelled():
-            own.cancel()
-        elif own.set_running_or_notify_cancel():
+            joined_future.cancel()
+        elif joined_future.set_running_or_notify_cancel():
             try:
-                own.set_result(merge(early.result(), late.result()[number], traits))
+                joined_future.set_result(merge(early.result(), late.result()[number], traits))
             except BaseException as error:
-                own.set_exception(error)
+                joined_future.set_exception(error)
 
     def pass_on(ended: Future[Verdict]) -> None:
         if ended.cancelled():
             early.cancel()
             late.cancel()
 
-    own.add_done_callback(pass_on)
+    joined_future.add_done_callback(pass_on)
     early.add_done_callback(lambda _: late.add_done_callback(finish))
-    return own
+    return joined_future
 
 
 def merge(early: Verdict, late: Verdict, traits: GraderTraits) -> Verdict:

@@ -59,10 +59,12 @@ def judge_group(
 
 
 def to_pair(problem: Problem, sample: Sample, *, tokenizer: Tokenizer, settings: Reward) -> Pair:
-    known = add_ids(problem, sample) if settings.functions or settings.asks_model else problem
+    graded_problem = add_ids(problem, sample) if settings.functions or settings.asks_model else problem
     if settings.asks_model:
-        known = replace(known, extra={**known.extra, IDS_OF: tokenizer.fingerprint})
-    return known, read_trajectory(tokenizer, sample)
+        graded_problem = replace(
+            graded_problem, extra={**graded_problem.extra, IDS_OF: tokenizer.fingerprint}
+        )
+    return graded_problem, read_trajectory(tokenizer, sample)
 
 
 def reward_group(
@@ -149,7 +151,7 @@ def reward_parts(group: Group, settings: Reward) -> dict[str, RewardPart]:
         scores = tuple(verdict.terms.get(term.label, math.nan) for verdict in group.verdicts)
         parts[f"term {term.label}"] = RewardPart(weight=term.weight, scores=scores)
     if settings.shapes:
-        taken = zip(group.rewards, paid, strict=True)
-        scores = tuple((reward or 0.0) - earned for reward, earned in taken)
+        pairs = zip(group.rewards, paid, strict=True)
+        scores = tuple((reward or 0.0) - earned for reward, earned in pairs)
         parts["shaping"] = RewardPart(weight=1.0, scores=scores)
     return parts

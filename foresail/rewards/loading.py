@@ -37,8 +37,8 @@ def loading_limit(seconds: float) -> Iterator[None]:
     limit = TimeLimit(os.getpid(), seconds)
 
     def look(number: int, frame: FrameType | None) -> None:
-        if (left := limit.left()) > 0:  # it had to wait for a core
-            signal.setitimer(signal.ITIMER_REAL, left)
+        if (remaining := limit.left()) > 0:  # it had to wait for a core
+            signal.setitimer(signal.ITIMER_REAL, remaining)
             return
         raise LoadingTooLong(f"loading took longer than {seconds:g} s and was stopped")
 

@@ -185,28 +185,28 @@ def own_stream(device: torch.device) -> AbstractContextManager[Any]:
 
 def joined(parts: Sequence[Future[Verdict]], join: Callable[[list[Verdict]], Verdict]) -> Future[Verdict]:
     """A future that is done when all parts are, and cancels them."""
-    own: Future[Verdict] = Future()
-    left, lock = [len(parts)], threading.Lock()
+    joined_future: Future[Verdict] = Future()
+    pending, lock = [len(parts)], threading.Lock()
 
     def finish(_: object) -> None:
         with lock:
-            left[0] -= 1
-            if left[0]:
+            pending[0] -= 1
+            if pending[0]:
                 return
         if any(part.cancelled() for part in parts):
-            own.cancel()
-        elif own.set_running_or_notify_cancel():
+            joined_future.cancel()
+        elif joined_future.set_running_or_notify_cancel():
             try:
-                own.set_result(join([part.result() for part in parts]))
+                joined_future.set_result(join([part.result() for part in parts]))
             except BaseException as error:
-                own.set_exception(error)
+                joined_future.set_exception(error)
 
     def pass_on(ended: Future[Verdict]) -> None:
         if ended.cancelled():
             for part in parts:
                 part.cancel()
 
-    own.add_done_callback(pass_on)
+    joined_future.add_done_callback(pass_on)
     for part in parts:
         part.add_done_callback(finish)
-    return own
+    return joined_future

@@ -77,16 +77,16 @@ def split_entry(key: str, value: Any, count: int) -> list[Any]:
 def to_verdict(value: Any, *, name: str, threshold: float | None) -> Verdict:
     """The verdict of one return value; verl's `acc` or OpenRLHF's `scores`, if there, says whether it is right."""
     value = plain(value)
-    said = value if isinstance(value, dict) else {"score": value}
-    reward = to_number(said, *REWARDS)
+    returned = value if isinstance(value, dict) else {"score": value}
+    reward = to_number(returned, *REWARDS)
     if reward is None:
         detail = f"{name} gave None: it does not apply to this problem"
         return Verdict(status="ungradable", score=0.0, detail=detail)
-    if len(said) == 1:
+    if len(returned) == 1:
         return Verdict(status=status_of(reward, threshold), score=reward, detail=f"{name} gave {reward:g}")
-    rightness = to_number(said, *RIGHTNESS) if said.keys() & {*RIGHTNESS} else None
+    rightness = to_number(returned, *RIGHTNESS) if returned.keys() & {*RIGHTNESS} else None
     status = status_of(reward, threshold) if rightness is None else status_of(rightness, 1.0)
-    rest = {key: said[key] for key in said if key not in REWARDS}
+    rest = {key: returned[key] for key in returned if key not in REWARDS}
     detail = f"{name} gave {reward:g}" + f", {rest}"[:LONGEST_DETAIL]
     extra = {key: loggable(entry) for key, entry in flat(rest).items() if key not in RIGHTNESS}
     numbers = {key: as_number(entry) for key, entry in extra.items()}
@@ -109,30 +109,32 @@ def status_of(score: float, threshold: float | None) -> Status:
     return "correct" if score >= (1.0 if threshold is None else threshold) - ROUNDING else "wrong"
 
 
-def to_number(said: Mapping[str, Any], *keys: str) -> float | None:
+def to_number(result: Mapping[str, Any], *keys: str) -> float | None:
     """The first of the keys that is there: to_number({"rewards": [0.5]}, "score", "rewards") -> 0.5."""
-    key = next((key for key in keys if key in said), None)
+    key = next((key for key in keys if key in result), None)
     if key is None:
-        raise ValueError(f"the returned dict has no {' or '.join(keys)}; it has {', '.join(map(str, said))}")
-    value = said[key]
+        raise ValueError(
+            f"the returned dict has no {' or '.join(keys)}; it has {', '.join(map(str, result))}"
+        )
+    value = result[key]
     while isinstance(value, list | tuple):
         if len(value) != 1:
-            raise ValueError(f"it returned {len(value)} values for one response")
+            raise ValueError(f"it result {len(value)} values for one response")
         value = plain(value[0])
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise ValueError(f"it returned {str(value)[:60]!r} of type {type(value).__name__}, not a number")
+        raise ValueError(f"it result {str(value)[:60]!r} of type {type(value).__name__}, not a number")
     if not math.isfinite(value):
-        raise ValueError(f"it returned {value}, not a finite number")
+        raise ValueError(f"it result {value}, not a finite number")
     return float(value)
 
 
-def flat(said: Mapping[Any, Any]) -> dict[str, Any]:
+def flat(result: Mapping[Any, Any]) -> dict[str, Any]:
     """OpenRLHF's figures stand a level deeper: flat({"extra_logs": {"length": [3]}}) -> {"length": [3]}."""
-    logs = said.get("extra_logs")
+    logs = result.get("extra_logs")
     inner = logs if isinstance(logs, dict) else {}
-    return {str(key): entry for key, entry in {**said, **inner}.items() if key != "extra_logs" or not inner}
+    return {str(key): entry for key, entry in {**result, **inner}.items() if key != "extra_logs" or not inner}
 
 
 def loggable(value: Any) -> float | str | None:

@@ -59,13 +59,13 @@ class CachedGrading(Grading):
         program = find_program(trajectory.response)
         if program is None:  # nothing will be run
             return self.grading.submit(problem, trajectory)
-        own: Future[Verdict] = Future()
+        future: Future[Verdict] = Future()
         with self.lock:
             trial = self._find((id(problem), program), problem, trajectory)
             trial.waiting += 1
-        own.add_done_callback(partial(self._leave, trial))
-        trial.graded.add_done_callback(partial(pass_on, own))
-        return own
+        future.add_done_callback(partial(self._leave, trial))
+        trial.graded.add_done_callback(partial(pass_on, future))
+        return future
 
     def _find(self, key: Key, problem: Problem, trajectory: Trajectory) -> PendingVerdict:
         trial = self.trials.get(key)
@@ -75,19 +75,19 @@ class CachedGrading(Grading):
                 del self.trials[next(iter(self.trials))]
         return trial
 
-    def _leave(self, trial: PendingVerdict, own: Future[Verdict]) -> None:
+    def _leave(self, trial: PendingVerdict, future: Future[Verdict]) -> None:
         """Remove a cancelled waiter; a trial without waiters is cancelled."""
         with self.lock:
             trial.waiting -= 1
-            if own.cancelled() and not trial.waiting:
+            if future.cancelled() and not trial.waiting:
                 trial.graded.cancel()
 
 
-def pass_on(own: Future[Verdict], graded: Future[Verdict]) -> None:
-    if not own.set_running_or_notify_cancel():
+def pass_on(future: Future[Verdict], graded: Future[Verdict]) -> None:
+    if not future.set_running_or_notify_cancel():
         return
     error = graded.exception()
     if error is not None:
-        own.set_exception(error)
+        future.set_exception(error)
     else:
-        own.set_result(graded.result())
+        future.set_result(graded.result())

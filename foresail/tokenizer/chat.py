@@ -1,4 +1,4 @@
-"""Chat templates: messages in, one text out, and where in that text each assistant turn begins.
+"""Chat templates: messages rendered as one text, with the place of each assistant turn.
 
 Templates are Jinja and come from strangers' checkpoints, so they run in a sandbox. It offers what that of
 `transformers` offers, and so renders the same text.
@@ -61,7 +61,7 @@ class ChatTemplate:
                     **variables,
                 }
             )
-        except Exception as error:  # its own refusal, or whatever a stranger's code runs into
+        except Exception as error:  # the template's own refusal, or any error in its code
             roles = ", ".join(message.role for message in messages)
             raise ValueError(
                 f"the chat template refuses a conversation of ({roles}): {describe(error)}"
@@ -146,9 +146,9 @@ class ChatTemplate:
         return self._behind_answer(messages, add_generation_prompt=True)
 
     def _behind_answer(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
-        """The text behind an assistant's words, found by rendering two answers: it is the same for both.
+        """The text after an assistant's words: the common end of two renderings with different answers.
 
-        It is not searched for, since the messages may hold any text.
+        A search for the words could fail, since the messages may hold any text.
         """
         texts = [
             self.render(

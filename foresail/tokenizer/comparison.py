@@ -1,4 +1,4 @@
-"""Whether two models mean the same by their ids."""
+"""Comparison of two tokenizers' vocabularies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def vocabulary_difference(one: Tokenizer, other: Tokenizer) -> str | None:
-    """What to say of the first id that means something else; None where all ids mean the same.
+    """A sentence about the first id with another meaning; None where all ids mean the same.
 
     Reserved tokens behind the last id that both have do not count, nor do chat templates.
     """

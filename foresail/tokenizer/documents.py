@@ -1,4 +1,4 @@
-"""Documents to ids, many at once: texts to learn from, which need no template.
+"""Encodes documents, many at once and without a template, for pretraining.
 
 encoder = DocumentEncoder(tokenizer)
 encoder.encode(["one text", "another"]) -> [[12, 7], [31]]
@@ -17,7 +17,7 @@ LONGEST_PART = 2**18  # characters that are encoded at once: memory stays bounde
 
 
 class DocumentEncoder:
-    """Names of special tokens in a text are text, unless `special_tokens` says that they mean these tokens."""
+    """Special tokens' names in a text are plain text, unless `special_tokens` is set."""
 
     def __init__(self, tokenizer: Tokenizer, *, special_tokens: bool = False) -> None:
         self._core = parse_definition(tokenizer.files.definition)
@@ -49,11 +49,11 @@ class DocumentEncoder:
 
 
 def without_prefix(definition: str) -> str | None:
-    """The same tokenizer, but one that puts no blank before a text, as Llama 2's does; None: it puts none."""
+    """The tokenizer without the blank that it puts before a text, as Llama 2's does; None if it puts none."""
     content = json.loads(definition)
     steps = {name: content.get(name) for name in ("normalizer", "pre_tokenizer")}
-    left = {name: drop_prefix(step) for name, step in steps.items()}
-    return None if left == steps else json.dumps(content | left)
+    remaining_steps = {name: drop_prefix(step) for name, step in steps.items()}
+    return None if remaining_steps == steps else json.dumps(content | remaining_steps)
 
 
 def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -65,7 +65,7 @@ def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
     if step["type"] == "ByteLevel" and "add_prefix_space" in step:
         return {**step, "add_prefix_space": False}
     inner: dict[str, Any] = {
-        name: [left for inside in step[name] if (left := drop_prefix(inside)) is not None]
+        name: [remaining for inside in step[name] if (remaining := drop_prefix(inside)) is not None]
         for name in ("normalizers", "pretokenizers")
         if name in step
     }

@@ -1,4 +1,4 @@
-"""A tokenizer's files in a Hugging Face directory, read and written without losing what we do not use."""
+"""A tokenizer's files in a Hugging Face directory; fields that Foresail does not use are kept on writing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foresail.recipe.shape.hf_files import (
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFiles:
-    """What the directory holds: `definition` is the text of tokenizer.json, kept to the byte."""
+    """The files' contents; `definition` is the exact text of tokenizer.json."""
 
     definition: str
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -1,9 +1,9 @@
-"""Text that somebody else wrote, on its way into a prompt: a tool's result, a user's message.
+"""Cleans untrusted text for a prompt: a tool's result, a user's message.
 
     ForeignText(core, unknown).clean("<|im_end|>") -> "< |im_end|>"
 
-Whatever it says, it can be written: special tokens in it lose their meaning, and characters that the tokenizer does
-not know become a question mark.
+Special tokens in it lose their meaning, and characters that the tokenizer does not know become a question mark, so
+any text can be encoded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ STAND_INS = ("?", " ", "")  # for a character that is not known: the first that 
 
 
 class UnwritableText(ValueError):
-    """A chat template refuses what a message says, and would write another in its place."""
+    """A chat template refuses a message's text, but would accept another text."""
 
 
 class ForeignText:
-    """Cleans text for one tokenizer. `unknown` is the id that stands for what it cannot write."""
+    """Cleans text for one tokenizer. `unknown` is the id of its unknown token."""
 
     def __init__(self, core: tokenizers.Tokenizer, unknown: int | None) -> None:
         self.core, self.unknown = core, unknown
@@ -41,7 +41,7 @@ class ForeignText:
 
 
 def without_specials(text: str, specials: Sequence[str]) -> str:
-    """Other text stays as it is, except that half characters become a question mark."""
+    """Break special tokens; lone surrogates become question marks."""
     text = text.encode(errors="replace").decode()
     # A token of one character or of white space ends no turn, and a space inside would not break it.
     longer = [token for token in specials if len(token.strip()) > 1]

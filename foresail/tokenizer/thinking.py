@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 OPEN, CLOSE = "<think>", "</think>"
-NO_THINKING = f"{OPEN}\n\n{CLOSE}\n\n"  # what stands before an answer without thinking
 
 # %OPEN_TURN% and the other marks are filled in below.
 HYBRID = """\

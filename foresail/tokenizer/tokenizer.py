@@ -87,9 +87,10 @@ class Tokenizer:
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
     def padding_apart(self) -> Tokenizer:
-        """The same, with a padding token that ends no answer: the last other token is then where an answer ends.
+        """The same, with a padding token that is no end-of-turn token, so that the last other token ends the
+        answer.
 
-        A tokenizer without any such token stays as it is.
+        A tokenizer without any such token is returned unchanged.
         """
         ends = {self._core.id_to_token(token_id) for token_id in self.eos_ids}
         named = [self.files.special_token(name) for name in ("pad_token", "unk_token", "bos_token")]
@@ -125,7 +126,7 @@ class Tokenizer:
         return token_bytes(self._core)
 
     def special_tokens(self) -> tuple[str, ...]:
-        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them."""
+        """Texts that always become control tokens; untrusted text must not hold them."""
         return self._foreign.specials
 
     def encode_prompt(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
@@ -136,7 +137,7 @@ class Tokenizer:
     def encode_request(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
     ) -> list[int]:
-        """`encode_prompt` of what somebody else wrote: special tokens in it lose their meaning.
+        """`encode_prompt` for untrusted messages: special tokens in them lose their meaning.
 
         The template gets `tools`, a JSON schema each, where there are any. Raises UnwritableText where the template
         refuses these words, another ValueError where it refuses such messages.
@@ -171,9 +172,9 @@ class Tokenizer:
         ]
 
     def encode_closing(self, budget: int | None, text: str) -> tuple[int, ...]:
-        """What an engine puts in where thinking is open at its budget; none without one.
+        """The ids that an engine inserts where thinking reaches its budget; empty without a budget.
 
-        With a budget of 0 the model has had no time to open its thinking, where the prompt has not.
+        With a budget of 0 they also open the thinking, unless the prompt has.
         """
         if budget is None:
             return ()
@@ -196,13 +197,13 @@ class Tokenizer:
         return self._write(messages, write)
 
     def encode_text(self, text: str) -> list[int]:
-        """The ids of text that somebody else wrote: special tokens in it lose their meaning."""
+        """The ids of untrusted text: special tokens in it lose their meaning."""
         return self.encode(self._foreign.clean(text))
 
     def _write(
         self, messages: Sequence[Message], write: Callable[[Sequence[Message]], list[int]]
     ) -> list[int]:
-        """What `write` makes of messages that somebody else wrote."""
+        """The text that `write` renders from untrusted messages."""
         try:
             return write(
                 [replace(message, content=self._foreign.clean(message.content)) for message in messages]
@@ -309,17 +310,17 @@ class Tokenizer:
             )
 
     def _check_kept(self, message: Message, rendered: str, is_last: bool) -> None:
-        """The words we are about to train on must be the assistant's own, all of them, and its calls as well."""
+        """Raise if the text to train on lacks a part of the assistant's words or calls."""
         # Some templates drop the thinking of earlier turns, and many trim whitespace: both are accepted.
         answer, calls = message.content, message.extra.get("tool_calls", ())
-        kept = answer if is_last else answer.rpartition("</think>")[2]
+        expected_text = answer if is_last else answer.rpartition("</think>")[2]
         words = squeeze(rendered)
         if lost := [call["function"]["name"] for call in calls if not holds_call(rendered, call["function"])]:
             raise ValueError(
                 f"the chat template does not write the call of {lost[0]}: the message renders as "
                 f"{excerpt(rendered)!r}; set model.chat_template to one that writes tool_calls"
             )
-        if squeeze(kept) in words if calls else words.endswith(squeeze(kept)):
+        if squeeze(expected_text) in words if calls else words.endswith(squeeze(expected_text)):
             return
         if held := [token for token in self._name(self.eos_ids) if token in answer]:
             raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")
@@ -401,7 +402,7 @@ def leading_ids(core: tokenizers.Tokenizer) -> list[int]:
 
 
 def unknown_id(core: tokenizers.Tokenizer) -> int | None:
-    """The id that stands for what the tokenizer cannot write; byte-level ones rarely have one."""
+    """The id of the unknown token; byte-level tokenizers rarely have one."""
     token = getattr(core.model, "unk_token", None)
     return core.token_to_id(token) if token else None
 
@@ -417,7 +418,7 @@ def check_known(text: str, encoding: tokenizers.Encoding, unknown: int | None) -
 
 
 def check_text(text: str) -> None:
-    """JSON can name half a pair of surrogates, which is no character, so that no tokenizer knows it."""
+    """Raise if the text has lone surrogates, which JSON can hold and no tokenizer can encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

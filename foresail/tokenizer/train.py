@@ -77,7 +77,7 @@ def train_bpe(
 
 
 def split_out(texts: Iterable[str], tokens: Sequence[str]) -> list[str]:
-    """What is left for the merges: split_out(["<a>7<b>2"], ["<a>", "<b>"]) -> ["7", "2"]."""
+    """The texts between these tokens: split_out(["<a>7<b>2"], ["<a>", "<b>"]) -> ["7", "2"]."""
     longest_first = sorted(tokens, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest_first)))
     return [piece for text in texts for piece in pattern.split(text) if piece]

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from foresail.algorithms.evidence import ScoredSample
-from foresail.algorithms.self_distillation import distill_told
+from foresail.algorithms.self_distillation import distill_with_hint
 from foresail.records import Sample
 
 
@@ -33,7 +33,7 @@ def test_every_token_gets_what_the_told_policy_thinks_better_of_it(seed: int) ->
     numbers = random.Random(seed)
     group = [scored(numbers, numbers.randint(2, 9), broken=number == 1) for number in range(3)]
     advantages, weight, clamp = [numbers.gauss(0, 1) for _ in group], 0.3, 4.0
-    found = distill_told(group, advantages, weight=weight, clamp=clamp)
+    found = distill_with_hint(group, advantages, weight=weight, clamp=clamp)
     total, count = 0.0, 0
     for one, advantage, tokens in zip(group, advantages, found.advantages, strict=True):
         for place, token in enumerate(tokens):
@@ -49,4 +49,4 @@ def test_every_token_gets_what_the_told_policy_thinks_better_of_it(seed: int) ->
 def test_without_a_teacher_the_advantage_stays() -> None:
     one = scored(random.Random(0), 5)
     alone = ScoredSample(sample=one.sample, teachers=[], student=one.student)
-    assert distill_told([alone], [0.5], weight=1.0, clamp=5.0).advantages == [[0.5] * 5]
+    assert distill_with_hint([alone], [0.5], weight=1.0, clamp=5.0).advantages == [[0.5] * 5]

@@ -30,7 +30,7 @@ PATIENCE = 600.0
 @pytest.fixture(autouse=True)
 def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeRay]:
     """Actors here share this process, whose output stays where it is."""
-    monkeypatch.setattr(actors, "LISTENING", 0.05)
+    monkeypatch.setattr(actors, "LISTEN_SECONDS", 0.05)
     far = tmp_path / "printed"
     far.touch()
 

@@ -40,13 +40,9 @@ def keep_window(
     conversations: Sequence[Chat], rates: dict[str, float | None], window: Sequence[float], label: str
 ) -> Windowed:
     """Conversations go by their ids, or, where some have none or share one, by `label:0`, `label:1`, …"""
-    row_ids = [conversation.id for conversation in conversations]
-    unique = None not in row_ids and len({*row_ids}) == len(row_ids)
-    ids = (
-        row_ids
-        if unique or shared(row_ids, rates)
-        else [f"{label}:{number}" for number in range(len(row_ids))]
-    )
+    own = [conversation.id for conversation in conversations]
+    unique = None not in own and len({*own}) == len(own)
+    ids = own if unique or shared(own, rates) else [f"{label}:{number}" for number in range(len(own))]
     if not any(identity in rates for identity in ids):
         raise ValueError(
             f"pass rates of {len(rates)} problems are known, and none is of these conversations: rates have "

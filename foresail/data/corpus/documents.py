@@ -165,7 +165,7 @@ def find_text(row: Any, key: str | None, place: str) -> str:
     if isinstance(row, list):
         raise ValueError(f"{place}: found a list, {excerpt(row)}; write one object a line instead (JSONL)")
     if not isinstance(row, dict):
-        raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; mend this line")
+        raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; correct this line")
     keys = KEYS if key is None else (key,)
     column = next((name for name in keys if name in row), None)
     if column is None:
@@ -175,7 +175,9 @@ def find_text(row: Any, key: str | None, place: str) -> str:
         )
     text = row[column]
     if not isinstance(text, str):
-        raise ValueError(f"{place}: {column} must be text, found {excerpt(text)}; mend it, or use --text-key")
+        raise ValueError(
+            f"{place}: {column} must be text, found {excerpt(text)}; correct it, or use --text-key"
+        )
     return text
 
 

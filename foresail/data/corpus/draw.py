@@ -74,12 +74,12 @@ def draw_rows(
         live = [supply for supply in supplies if supply.has_more(after[supply.name])]
         if not live:
             break
-        supply = live[choose([supply.weight for supply in live], turn(number))]
+        supply = live[choose([supply.weight for supply in live], golden_fraction(number))]
         row, after[supply.name] = supply.take(after[supply.name])
         rows.append(row)
     return rows, {**places, **after}
 
 
-def turn(number: int) -> float:
-    """In [0, 1): turn(0) -> 0, turn(1) -> 0.618…, turn(2) -> 0.236…"""
+def golden_fraction(number: int) -> float:
+    """In [0, 1): golden_fraction(0) -> 0, golden_fraction(1) -> 0.618…, golden_fraction(2) -> 0.236…"""
     return ((number * GOLDEN) % 2**64 >> 11) * 2.0**-53

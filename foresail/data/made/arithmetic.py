@@ -17,7 +17,6 @@ import zlib
 
 from foresail.records import Message, Problem
 
-RULE = "Apply the operations from left to right, modulo 10."
 SOURCE = "arithmetic"
 SPLITS = ("train", "test")
 TEST_SHARE = 10  # one expression in ten is for testing

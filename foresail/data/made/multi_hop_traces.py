@@ -42,7 +42,7 @@ def noisy_conversation(problem: Problem, *, noise: float, seed: int = 0) -> tupl
     if not 0 <= noise <= 1:
         raise ValueError(f"multi-hop: noise {noise} is not between 0 and 1; try 0.5")
     rng = random.Random(f"multi-hop trace {seed} {problem.id}")
-    *queries, answer = wander(problem, noise, rng)
+    *queries, answer = beginner_searches(problem, noise, rng)
     return converse(problem, queries, answer)
 
 
@@ -55,7 +55,7 @@ def converse(problem: Problem, queries: list[str], answer: str) -> tuple[Message
     return (*problem.prompt, *turns, Message(role="assistant", content=ANSWER.format(answer)))
 
 
-def wander(problem: Problem, noise: float, rng: random.Random) -> Iterator[str]:
+def beginner_searches(problem: Problem, noise: float, rng: random.Random) -> Iterator[str]:
     """The searches of a beginner, then its answer."""
     world = world_of(problem.extra)
     steps = list(zip(map(to_key, problem.extra["searches"]), problem.extra["matters"], strict=True))

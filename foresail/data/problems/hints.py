@@ -14,7 +14,7 @@ def hint(settings: Credit, answer: str) -> str:
     return settings.hint.replace("{answer}", answer)
 
 
-def tell(prompt: Sequence[Message], text: str) -> list[Message]:
+def with_hint(prompt: Sequence[Message], text: str) -> list[Message]:
     """The prompt with the text after the last user message's."""
     users = [number for number, message in enumerate(prompt) if message.role == "user"]
     place = users[-1] if users else len(prompt) - 1
@@ -27,8 +27,8 @@ def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None
     if settings.kind not in ("pbsd", "opsd"):
         return
     try:
-        tokenizer.encode_prompt(tell(problem.prompt, hint(settings, problem.answer)))
+        tokenizer.encode_prompt(with_hint(problem.prompt, hint(settings, problem.answer)))
         if settings.student == "placebo":
-            tokenizer.encode_prompt(tell(problem.prompt, hint(settings, settings.withheld)))
+            tokenizer.encode_prompt(with_hint(problem.prompt, hint(settings, settings.withheld)))
     except ValueError as error:
         raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error

@@ -79,6 +79,6 @@ def read_corpus(path: Path) -> Iterator[Passage]:
         title, text = row.columns.get("title"), row.columns.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
             raise ValueError(
-                f"{row.place}: a passage needs the columns title and text, as texts; mend this row"
+                f"{row.place}: a passage needs the columns title and text, as texts; correct this row"
             )
         yield Passage(title=title, text=text)

@@ -1,8 +1,8 @@
 """Each expert's matrix times its own rows, few or many: for decoding, and for the same bits in any batch.
 
-A program multiplies one tile of one expert's rows. Which expert that is it finds on the device: a grid is launched
-that is large enough for every division of the rows, and what is left over ends at once. Decoding is bound by the
-weights, which are read once as long as an expert's rows fill one tile.
+A program multiplies one tile of one expert's rows. It finds its expert on the device: the grid is large enough for
+every division of the rows, and surplus programs end at once. Decoding is bound by reading the weights, which
+happens once if an expert's rows fit one tile.
 
 Legend: P pairs of token and expert, those of the first expert first, T tokens, A experts of a token, E experts,
 N outputs, K inputs, I inner width.

@@ -1,4 +1,4 @@
-"""x W^T whose rows do not know each other: the same bits in any batch.
+"""Batch-invariant x W^T: a row's result has the same bits in any batch.
 
 A library picks tiles and splits by the number of rows, and with them the order of the sums. Here both are
 fixed by the weight's shape and the dtype; a small batch fills its tile with zeros.

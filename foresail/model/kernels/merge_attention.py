@@ -53,17 +53,17 @@ def merge_kernel(
     head = tl.program_id(1)
     token = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS)
     column = tl.arange(0, D)
-    there = token < tokens
-    one = tl.load(sums + head * sums_stride + token, mask=there, other=0.0)
-    other = tl.load(more_sums + head * more_stride + token, mask=there, other=0.0)
+    is_token = token < tokens
+    one = tl.load(sums + head * sums_stride + token, mask=is_token, other=0.0)
+    other = tl.load(more_sums + head * more_stride + token, mask=is_token, other=0.0)
     largest = tl.maximum(one, other)
     merged = largest + tl.log(tl.exp(one - largest) + tl.exp(other - largest))
     places = (token.to(tl.int64)[:, None] * HEADS + head) * HEAD + column[None, :]
-    inside = there[:, None] & (column < HEAD)[None, :]
+    inside = is_token[:, None] & (column < HEAD)[None, :]
     mine = tl.load(out + places, mask=inside, other=0.0).to(tl.float32)
     theirs = tl.load(more + places, mask=inside, other=0.0).to(tl.float32)
     mixed = mine * tl.exp(one - merged)[:, None] + theirs * tl.exp(other - merged)[:, None]
     tl.store(out + places, mixed, mask=inside)
     # One warp stores the sums of all tokens, and each has read those of its own: none may be late.
     tl.debug_barrier()
-    tl.store(sums + head * sums_stride + token, merged, mask=there)
+    tl.store(sums + head * sums_stride + token, merged, mask=is_token)

@@ -1,7 +1,6 @@
 """RMSNorm and its gradient, one kernel each: float32 inside, rounded once.
 
-A row stays in the registers of its program from the sum of squares to the result, and no row knows another:
-its bits are the same in any batch.
+A row stays in its program's registers from the sum of squares to the result, so its bits are the same in any batch.
 
 Legend: T tokens, D hidden size, P programs.
 """

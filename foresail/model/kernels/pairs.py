@@ -48,11 +48,11 @@ def sort_kernel(experts, order, place, ends, count, BLOCK: tl.constexpr):
     for start in range(0, count, BLOCK):
         pairs = start + lanes
         others = tl.load(experts + pairs, mask=pairs < count, other=2147483647).to(tl.int32)
-        own = (others == mine).to(tl.int32)
-        places = first + tl.cumsum(own, 0) - 1
-        tl.store(order + places, pairs, mask=own != 0)
-        tl.store(place + pairs, places, mask=own != 0)
-        first += tl.sum(own, 0)
+        is_mine = (others == mine).to(tl.int32)
+        places = first + tl.cumsum(is_mine, 0) - 1
+        tl.store(order + places, pairs, mask=is_mine != 0)
+        tl.store(place + pairs, places, mask=is_mine != 0)
+        first += tl.sum(is_mine, 0)
     tl.store(ends + mine, first)
 
 

@@ -108,9 +108,9 @@ def route_kernel(
     for number in tl.static_range(ACTIVE):
         winner = tl.argmax(candidates, 1)[:, None]
         here = experts[None, :] == winner
-        own = (slots == number)[None, :]
-        best = tl.where(own, winner.to(tl.int32), best)
-        score = tl.where(own, tl.sum(tl.where(here, scores, 0.0), 1)[:, None], score)
+        is_slot = (slots == number)[None, :]
+        best = tl.where(is_slot, winner.to(tl.int32), best)
+        score = tl.where(is_slot, tl.sum(tl.where(here, scores, 0.0), 1)[:, None], score)
         candidates = tl.where(here, float("-inf"), candidates)
     if NORMALIZED:
         score = score / tl.maximum(tl.sum(score, 1), least)[:, None]

@@ -1,4 +1,4 @@
-"""What a key of another trainer is here: how the tables of this folder are written, and how one is read.
+"""Answers for keys of other trainers: the notation of this folder's tables, and their lookup.
 
     "max_completion_length": "sampling.max_new_tokens"             one word: our key of the same meaning
     "warmup_ratio": "`optimizer.warmup` counts updates: …"         a sentence; our keys stand between backticks
@@ -61,5 +61,5 @@ def choose(row: Row, stage: str, known: Collection[str]) -> str | None:
 
 
 def plain(text: str) -> str:
-    """As users read it, without the backticks."""
+    """The text for users, without the backticks."""
     return text.replace("`", "")

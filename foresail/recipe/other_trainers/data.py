@@ -1,4 +1,4 @@
-"""The model that is trained, its tokenizer and template, and the data: where it lies and which rows count."""
+"""Other trainers' keys of the model, its tokenizer and template, and the data."""
 
 from __future__ import annotations
 

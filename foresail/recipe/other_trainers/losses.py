@@ -1,4 +1,4 @@
-"""What is learned: advantages, policy losses, KL terms, rewards, critics, preference losses and distillation."""
+"""Other trainers' keys of advantages, losses, KL terms, rewards, critics, preferences and distillation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes, devices and clusters."""
+"""Other trainers' keys of processes, devices and clusters."""
 
 from __future__ import annotations
 

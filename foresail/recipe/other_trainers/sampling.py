@@ -1,4 +1,4 @@
-"""How responses are drawn, what draws them, and episodes of several turns."""
+"""Other trainers' keys of sampling, inference engines, and episodes of several turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is known of other trainers' keys, in one table, and how a path is looked up in it.
+"""The table of other trainers' keys, and the lookup of a path in it.
 
 rows("actor_rollout_ref.actor.optim.lr")    -> the row of "optim.lr"
 rows("actor_rollout_ref.actor.fsdp_config.forward_prefetch") -> none of its own; `table_rows`: "fsdp_config.*"

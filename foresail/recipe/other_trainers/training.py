@@ -1,4 +1,4 @@
-"""How long a run is, what an update learns from, its optimiser, precision, low-rank pairs, checkpoints and logs."""
+"""Other trainers' keys of steps, batches, optimiser, precision, LoRA, checkpoints and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that people bring along for keys of ours: what they are here, by key and then by value, in small letters.
+"""Other trainers' values for our keys: their meaning here, by key and value in lower case.
 
 stage = "grpo"      that is stage = "rl": GRPO is …
 sampling.top_k = -1  0 keeps all tokens
@@ -153,7 +153,7 @@ VALUES: dict[str, dict[str, Row]] = {
 
 
 def value_note(key: str, value: object, stage: str, known: Collection[str]) -> str | None:
-    """What another trainer's value is here: ("run.device", "gpu", …) -> 'write "cuda"'."""
+    """The advice for another trainer's value: ("run.device", "gpu", …) -> 'write "cuda"'."""
     row = VALUES.get(key, {}).get(str(value).lower())
     text = None if row is None else choose(row, stage, known)
     return None if text is None else plain(text)

@@ -24,8 +24,8 @@ def reward_model_refusals(settings: LearnedReward, max_length: int) -> Iterator[
 
 
 def reward_model_memory(settings: LearnedReward, policy: ModelShape, dtype: Dtype) -> int:
-    """Bytes of its weights, and of one pass over a batch that keeps nothing: the residual stream, and the widest of
-    what a block holds at once.
+    """Bytes of its weights, and of a forward pass without gradients: the residual stream, and a block's widest
+    tensors.
 
     Its shape is the policy's where the path cannot be read.
     """

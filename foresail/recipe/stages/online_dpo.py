@@ -75,8 +75,8 @@ class OnlineDpo(RolloutStage):
             )
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
-        held = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
-        return replace(super().extra_memory(shape, dtype), reference=held)
+        size = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
+        return replace(super().extra_memory(shape, dtype), reference=size)
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
         """A reference that is renewed is a part of every checkpoint."""

@@ -1,5 +1,5 @@
-"""What the recipes of preference stages share, whose data are pairs of answers or answers judged one by one.
-A stage declares its data and its loss, and says again what it has otherwise.
+"""The base of preference recipes, whose data are pairs of answers or answers judged one by one.
+A stage declares its data and its loss, and overrides what differs.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class PreferenceStage(Stage):
     @property
     def holds_reference(self) -> bool:
         """Whether a reference model stays in memory beside the trained one."""
-        own = self.lora is None or self.reference.path is not None
-        return self.loss.needs_reference and not self.reference.kept and own
+        is_separate = self.lora is None or self.reference.path is not None
+        return self.loss.needs_reference and not self.reference.kept and is_separate
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
@@ -95,8 +95,8 @@ class PreferenceStage(Stage):
         return count_all(self.data)
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
-        held = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
-        return ExtraMemory(reference=held)
+        size = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
+        return ExtraMemory(reference=size)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
         yield from super().refusals(num_records)

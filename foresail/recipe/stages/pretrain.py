@@ -205,7 +205,7 @@ class Pretrain(Stage):
                 manifests[label] = read_manifest(corpus.source)
             except (CorpusError, OSError):
                 return  # it is refused
-        left = {
+        rest = {
             label: math.inf if corpus.epochs is None else float(corpus.epochs * manifests[label].tokens)
             for label, corpus in limits.items()
         }
@@ -216,9 +216,9 @@ class Pretrain(Stage):
                 else corpus.weight
                 for corpus in stage.data
             }
-            if (there := sum(left[label] for label in weights)) < stage.tokens:
+            if (available := sum(rest[label] for label in weights)) < stage.tokens:
                 yield (
-                    f"{place} asks for {stage.tokens:,} tokens, and its corpora have about {there:,.0f} "
+                    f"{place} asks for {stage.tokens:,} tokens, and its corpora have about {available:,.0f} "
                     "left in their epochs: the whole run ends there, without the later stages; raise "
                     "epochs, or lower its tokens"
                 )
@@ -226,13 +226,13 @@ class Pretrain(Stage):
             total = sum(weights.values())
             for label, weight in weights.items():
                 share = stage.tokens * weight / total
-                if label not in warned and share > left[label]:
+                if label not in warned and share > rest[label]:
                     warned.add(label)
                     yield (
-                        f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, and its share is "
+                        f"{place}: {label} has {rest[label]:,.0f} tokens left in its epochs, and its share is "
                         f"{share:,.0f}: when it runs out the others go on; raise its epochs, or lower its weight"
                     )
-            left = share_out(stage.tokens, weights, left)
+            rest = share_out(stage.tokens, weights, rest)
 
     def batch_notes(self) -> Iterator[str]:
         for number, stage in enumerate(self.stages):

@@ -1,7 +1,7 @@
-"""One stage of pretraining, as a recipe has it in [[stages]]; and how many updates stages come to.
+"""One stage of pretraining, a table of the recipe's [[stages]], and the number of its updates.
 
-All is counted in tokens, so that another batch size changes no schedule. A row of `length` tokens counts as so many
-even where packing leaves its end empty: where a run stands is then a pure function of its updates.
+All is counted in tokens, so that another batch size changes no schedule. A row counts as `length` tokens even if
+packing leaves its end empty: a run's position is then a pure function of its updates.
 
     rows_per_update(stage, 0) -> 32          # at the beginning of a warm-up of the batch
     locate(stages, position)  -> (1, 8192)   # in the second stage, 8,192 tokens after its beginning

@@ -1,5 +1,6 @@
-"""What the recipes of stages share that sample answers to problems: reinforcement learning, distillation from a
-teacher, preferences between samples. A stage adds the keys of its loss, and declares again what it has otherwise.
+"""The base of recipes of stages that sample answers to problems: reinforcement learning, distillation, online DPO.
+
+A stage adds the keys of its loss, and overrides what differs.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class RolloutStage(Stage):
         return self.rollout.workers if self.rollout.staleness and here else 0
 
     def for_followers(self) -> Self:
-        """Without rewards, which may be functions of the first process, and without data."""
+        """The recipe without rewards, which may be functions of rank 0's process, and without data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
@@ -209,15 +210,15 @@ class RolloutStage(Stage):
             )
         yield from sampling_mistakes(self.sampling, self.reward)
         yield from cluster_mistakes(self.cluster, self.rollout)
-        own = [source.grader for source in (*self.data, *self.eval)]
-        yield from grader_host_mistakes(self.cluster, self.reward, own)
+        source_graders = [source.grader for source in (*self.data, *self.eval)]
+        yield from grader_host_mistakes(self.cluster, self.reward, source_graders)
         yield from staleness_mistakes(self.rollout, self.cluster, carry=dynamic_sampling.carry)
         if self.environment is not None:
             yield from self.environment.mistakes()
             yield from mode_mistakes(self.problem_tables)
             if dynamic_sampling.carry:
                 yield "dynamic_sampling.carry cannot carry episodes of several turns over; set it to false"
-        graders = [self.reward.grader, *own]
+        graders = [self.reward.grader, *source_graders]
         rewarded = self.environment is not None and self.environment.may_give_rewards
         if not rewarded and (ENVIRONMENT in graders or self.reward.asks_environment):
             yield (
@@ -331,10 +332,10 @@ class RolloutStage(Stage):
         left, longest = context - self.max_prompt_tokens, self.max_length - self.max_prompt_tokens
         own = longest == self.sampling.max_new_tokens
         key = "sampling.max_new_tokens" if own else "curriculum's max_new_tokens"
-        mend = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
+        remedy = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
         return (
             f"max_prompt_tokens {self.max_prompt_tokens} + {key} {longest} = {self.max_length} exceed the model's "
-            f"context of {context} tokens; set {mend}"
+            f"context of {context} tokens; set {remedy}"
         )
 
     def warnings(self) -> Iterator[str]:

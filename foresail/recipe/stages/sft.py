@@ -99,12 +99,12 @@ class Sft(Stage):
 
     def logs(self) -> Iterator[tuple[str, Chatlog]]:
         """All conversations with their place in the recipe; those of several stages once."""
-        seen: set[Chatlog] = set()
+        yielded: set[Chatlog] = set()
         for number, phase in enumerate(self.phases, start=1):
             own = bool(self.stages) and bool(self.stages[number - 1].data)
             for place, source in named(f"stages#{number}.data" if own else "data", phase.data):
-                if source not in seen:
-                    seen.add(source)
+                if source not in yielded:
+                    yielded.add(source)
                     yield place, source
         yield from named("held_out", self.held_out)
 

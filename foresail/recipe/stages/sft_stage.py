@@ -1,4 +1,4 @@
-"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it."""
+"""One stage of supervised fine-tuning, a table of the recipe's [[stages]]; unset keys are the recipe's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Resample(Part):
 
 
 class SftStage(Part):
-    """Some steps with data and settings of their own; what is unset is as in the rest of the recipe."""
+    """Some steps with their own data and settings; unset keys are the recipe's."""
 
     name: str = Field("", description="name in the log; default: its number")
     steps: int | None = Field(

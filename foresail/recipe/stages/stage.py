@@ -1,4 +1,4 @@
-"""What the recipes of all stages share, and what each may override.
+"""The base of all stages' recipes, with the methods that each may override.
 
 A new stage declares the keys below, says how many samples a step has, and overrides methods where it differs: its
 data, more memory, checks and lines of its own. `stages/sft.py` is the plainest stage, `stages/rl.py` overrides all.
@@ -106,11 +106,11 @@ class Stage(CheckedPart):
         return 0
 
     def for_followers(self) -> Self:
-        """The recipe for other ranks: all about models, and nothing that only the first process has."""
+        """The recipe for followers: the models' keys, without what only rank 0's process has."""
         return self
 
     def mistakes(self) -> Iterator[str]:
-        """What is wrong with the recipe itself, on any machine."""
+        """Mistakes of the recipe itself, on any machine."""
         yield from self.learner_mistakes()
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
@@ -256,7 +256,7 @@ class Stage(CheckedPart):
         return {}
 
     def files(self) -> Mapping[str, str]:
-        """What this stage writes besides metrics, timeline and checkpoints."""
+        """Files that this stage writes besides metrics, timeline and checkpoints."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The stages there are: for each the type of its recipe, the function that runs it, and a line about it.
+"""The table of stages: the type of each one's recipe, the function that runs it, and a line about it.
 
 A new stage is a recipe type (`recipe/stages/NAME.py`), a function (`train/stages/NAME.py`) and a row here. Both are
 named as "module:name" and imported when they are needed, so that the command line answers at once.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageEntry:
-    """`function(recipe, resume=False)` trains, and returns where its newest checkpoint is.
+    """`function(recipe, resume=False)` trains, and returns the `Outcome`.
 
     Of a stage that `foresail.check` looks into, it also takes `reader`, which holds what was read there.
     """

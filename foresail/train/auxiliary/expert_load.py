@@ -24,8 +24,8 @@ from foresail.recipe.tables.router import Router, router_refusals
 def balance_experts(model: Decoder, settings: Router | None, progress: float) -> None:
     """`progress`, 0 to 1, is all that the coefficients depend on: a resumed run has the same ones."""
     if settings is not None:
-        left = settings.left(progress)
-        set_router_losses(model, RouterLosses(settings.balance * left, settings.z * left))
+        remaining = settings.left(progress)
+        set_router_losses(model, RouterLosses(settings.balance * remaining, settings.z * remaining))
 
 
 class ExpertLoad:
@@ -49,8 +49,8 @@ class ExpertLoad:
 
     def take(self) -> Tensor | None:
         """None where there was no update."""
-        taken, self.total_LE = self.total_LE, None
-        return taken
+        load_LE, self.total_LE = self.total_LE, None
+        return load_LE
 
 
 def open_load(model: Decoder, settings: Router | None) -> ExpertLoad | None:

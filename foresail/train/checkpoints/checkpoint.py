@@ -78,10 +78,10 @@ def save_checkpoint(
             )
         with explained(run.checkpoints_path):
             run.checkpoints_path.mkdir(exist_ok=True)
-        with replacing_directory(path) as aside:
-            save(aside)
-            write_progress(aside, progress)
-            write_manifest(aside)
+        with replacing_directory(path) as new_folder:
+            save(new_folder)
+            write_progress(new_folder, progress)
+            write_manifest(new_folder)
     tidy(run, progress, settings)
     return path
 
@@ -194,8 +194,8 @@ def check_whole(run: RunDirectory, checkpoint: Path) -> None:
     reason = reason or f"{checkpoint} holds weights only, without the trainer's state"
     older = [step for step in run.checkpoint_steps() if run.checkpoint_path(step) != checkpoint]
     for step in reversed(older):
-        there = run.checkpoint_path(step)
-        if is_resumable(there) and not any(damages(there)):
+        candidate = run.checkpoint_path(step)
+        if is_resumable(candidate) and not any(damages(candidate)):
             raise DamagedCheckpoint(
                 f"{reason}; step {step} is whole: foresail resume {run.path} --from-step {step}"
             )

@@ -39,9 +39,9 @@ def export(source: Path, target: Path, *, dtype: str) -> Path:
     model = load_model(checkpoint, dtype=DTYPES[dtype], device="cpu", scores=scores)
     tokenizer = Tokenizer.load(checkpoint)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(target) as aside:
-        save_weights(model, tokenizer, aside)
-        (aside / "README.md").write_text(model_card(checkpoint, target.name, dtype), encoding="utf-8")
+    with replacing_directory(target) as new_folder:
+        save_weights(model, tokenizer, new_folder)
+        (new_folder / "README.md").write_text(model_card(checkpoint, target.name, dtype), encoding="utf-8")
     return checkpoint
 
 

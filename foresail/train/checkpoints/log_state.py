@@ -70,10 +70,10 @@ def logs(run: RunDirectory) -> tuple[JsonlLog, ...]:
 
 def log_entry(log: JsonlLog, run: RunDirectory, size: int | None = None) -> FileEntry:
     """Of its first `size` bytes, or all. The timeline, which may be huge, has no checksum."""
-    left = log.path.stat().st_size if size is None else size
-    total, taken = 0, left
+    remaining = log.path.stat().st_size if size is None else size
+    total, size_read = 0, remaining
     if log is not run.timeline:
         with log.path.open("rb") as file:
-            while left and (chunk := file.read(min(CHUNK, left))):
-                total, left = zlib.crc32(chunk, total), left - len(chunk)
-    return FileEntry(bytes=taken, crc32=f"{total:08x}")
+            while remaining and (chunk := file.read(min(CHUNK, remaining))):
+                total, remaining = zlib.crc32(chunk, total), remaining - len(chunk)
+    return FileEntry(bytes=size_read, crc32=f"{total:08x}")

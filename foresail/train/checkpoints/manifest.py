@@ -110,8 +110,8 @@ def is_read(path: Path, name: str) -> bool:
 def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
     """The entries, without the manifest's own; ValueError where its checksum does not match."""
     entries = Manifest.validate_json((checkpoint / NAME).read_bytes())
-    own = entries.pop(NAME, None)
-    if own is not None and own != checksum_bytes(as_json(entries)):
+    own_entry = entries.pop(NAME, None)
+    if own_entry is not None and own_entry != checksum_bytes(as_json(entries)):
         raise ValueError(f"{checkpoint / NAME} is damaged")
     return entries
 
@@ -119,10 +119,10 @@ def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
 def write_entries(checkpoint: Path, entries: dict[str, FileEntry]) -> None:
     """One line a file. Written beside the old manifest and renamed, so one of them is always complete."""
     entries.pop(NAME, None)
-    own = {NAME: checksum_bytes(as_json(entries))}
-    aside = (checkpoint / NAME).with_suffix(".new")
-    aside.write_bytes(as_json(entries | own))
-    aside.replace(checkpoint / NAME)
+    own_entry = {NAME: checksum_bytes(as_json(entries))}
+    new_file = (checkpoint / NAME).with_suffix(".new")
+    new_file.write_bytes(as_json(entries | own_entry))
+    new_file.replace(checkpoint / NAME)
 
 
 def as_json(entries: dict[str, FileEntry]) -> bytes:

@@ -130,18 +130,18 @@ def without_same_functions(
     return {key: pair for key, pair in changed.items() if not same_functions(*pair, known)}
 
 
-def same_functions(now: Any, before: Any, known: Mapping[str, str]) -> bool:
+def same_functions(now: Any, before: Any, checksums: Mapping[str, str]) -> bool:
     """Whether values, lists or tables differ only in where the same functions are defined."""
     if isinstance(now, dict) and isinstance(before, dict):
         return now.keys() == before.keys() and all(
-            same_functions(now[key], before[key], known) for key in now
+            same_functions(now[key], before[key], checksums) for key in now
         )
     if isinstance(now, list | tuple) and isinstance(before, list | tuple):
         pairs = zip(now, before, strict=False)
-        return len(now) == len(before) and all(same_functions(*pair, known) for pair in pairs)
+        return len(now) == len(before) and all(same_functions(*pair, checksums) for pair in pairs)
     if isinstance(now, str) and isinstance(before, str) and given_by_program(before):
         one = fingerprint_of_named(now)
-        return now == before or (one is not None and one in known.get(before, ""))
+        return now == before or (one is not None and one in checksums.get(before, ""))
     return bool(now == before)
 
 
@@ -162,9 +162,9 @@ def read_text(run: RunDirectory, checkpoint: Path | None) -> str:
         return run.recipe_path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         there = checkpoint is not None and copy_path(checkpoint).is_file()
-        mend = f"; copy {copy_path(checkpoint)} there" if checkpoint is not None and there else ""
+        remedy = f"; copy {copy_path(checkpoint)} there" if checkpoint is not None and there else ""
         words = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise RecipeError(f"{run.recipe_path} cannot be read: {words}{mend}") from None
+        raise RecipeError(f"{run.recipe_path} cannot be read: {words}{remedy}") from None
 
 
 def different_keys(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

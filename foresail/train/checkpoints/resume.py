@@ -122,8 +122,8 @@ def go_back(run: RunDirectory, step: int) -> list[Path]:
     """Make a step the newest checkpoint: later ones are set aside under other names, which are returned."""
     steps = run.checkpoint_steps()
     if step not in steps:
-        there = ", ".join(map(str, steps)) or "none"
-        raise ValueError(f"{run.path} has no checkpoint of step {step}; steps there: {there}")
+        available = ", ".join(map(str, steps)) or "none"
+        raise ValueError(f"{run.path} has no checkpoint of step {step}; steps there: {available}")
     check_whole(run, run.checkpoint_path(step))
     moved = []
     with lock_folder(run.path), explained(run.checkpoints_path):

@@ -115,13 +115,13 @@ class CompactAdamW:
         return share
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        own = self.state()
-        check_keys(tensors, own.keys())
-        for name, tensor in own.items():
+        current = self.state()
+        check_keys(tensors, current.keys())
+        for name, tensor in current.items():
             if tensors[name].shape != tensor.shape:
                 raise ValueError(f"{name} has shape {list(tensors[name].shape)}, not {list(tensor.shape)}")
         self.steps = int(tensors["steps"])
-        for name, tensor in own.items():
+        for name, tensor in current.items():
             tensor.copy_(tensors[name])
 
 

@@ -19,8 +19,10 @@ def learning_rate(update: int, total_updates: int, settings: Optimizer) -> float
     if settings.schedule == "constant":
         return settings.lr
     progress = (update - settings.warmup) / max(1, total_updates - settings.warmup)
-    left = {"linear": 1.0 - progress, "cosine": 0.5 * (1.0 + math.cos(math.pi * progress))}[settings.schedule]
-    return settings.lr * (settings.final_share + (1 - settings.final_share) * left)
+    remaining = {"linear": 1.0 - progress, "cosine": 0.5 * (1.0 + math.cos(math.pi * progress))}[
+        settings.schedule
+    ]
+    return settings.lr * (settings.final_share + (1 - settings.final_share) * remaining)
 
 
 # By tokens: pretraining.

@@ -174,11 +174,13 @@ def add_logprobs(
 
 def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: World) -> list[PackedBatch]:
     """Mark the tokens that learn: over all ranks, the `share` of tokens with the highest entropy."""
-    own = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
-    assert len(own) == len(batches), "the pass for the old log-probabilities brings entropies"
-    gathered = world.all_gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))
+    entropies = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
+    assert len(entropies) == len(batches), "the pass for the old log-probabilities brings entropies"
+    gathered = world.all_gather(
+        torch.cat(entropies).float().cpu().numpy() if entropies else np.zeros(0, np.float32)
+    )
     threshold = entropy_threshold(np.concatenate(gathered), share)
     return [
         replace(batch, top_entropy_M=entropy_M >= threshold)
-        for batch, entropy_M in zip(batches, own, strict=True)
+        for batch, entropy_M in zip(batches, entropies, strict=True)
     ]

@@ -17,10 +17,10 @@ from torch.nn.functional import pad
 
 from foresail.algorithms.advantages import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
-from foresail.algorithms.self_distillation import distill_told
+from foresail.algorithms.self_distillation import distill_with_hint
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.algorithms.turn_rewards import turn_reward_credit
-from foresail.data.problems.hints import hint, tell
+from foresail.data.problems.hints import hint, with_hint
 from foresail.recipe.tables.credit import Credit
 from foresail.records import Group, Problem, Sample, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ def share_credit(
     if settings.kind == "opsd":
         scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
         self_distilled = [
-            distill_told(group, row, weight=settings.distill_weight, clamp=settings.clamp)
+            distill_with_hint(group, row, weight=settings.distill_weight, clamp=settings.clamp)
             for group, row in zip(scored, advantages, strict=True)
         ]
         tokens = sum(group.tokens for group in self_distilled)
@@ -115,7 +115,7 @@ def score_groups(
     sequences: dict[tuple[int, int, str], TrainSequence] = {}
     for row, group in enumerate(groups):
         for text in dict.fromkeys([*teachers[row], *students[row]]):
-            prompt = tokenizer.encode_prompt(tell(group.problem.prompt, text)) if text else None
+            prompt = tokenizer.encode_prompt(with_hint(group.problem.prompt, text)) if text else None
             for number, sample in enumerate(group.samples):
                 if text not in (*teachers[row], students[row][number]):
                     continue
@@ -160,8 +160,8 @@ def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | Non
 def answers_of(problem: Problem) -> list[str]:
     """The answer and its aliases; empty where the problem has no answer."""
     aliases = problem.extra.get(ALIASES, ())
-    known = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
-    return [*dict.fromkeys(answer for answer in known if answer)]
+    answers = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
+    return [*dict.fromkeys(answer for answer in answers if answer)]
 
 
 def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> list[str]:

@@ -25,7 +25,7 @@ from torch import Tensor
 from foresail.data.preferences.mixture import Entry
 from foresail.model.decoder import Decoder
 from foresail.model.lora import base_of
-from foresail.model.shards import everywhere_whole
+from foresail.model.shards import full_weight
 from foresail.model.weights import tensor_checksum
 from foresail.recipe.stages.online_dpo import OnlineDpo
 from foresail.recipe.stages.preference_stage import PreferenceStage
@@ -192,7 +192,7 @@ def name_weights(model: Decoder) -> str:
     With sharded weights all ranks call it, and all get the result.
     """
     sums = (
-        zlib.crc32(name.encode()) * tensor_checksum(everywhere_whole(weight))
+        zlib.crc32(name.encode()) * tensor_checksum(full_weight(weight))
         for name, weight in model.named_parameters()
         if not name.startswith("mtp.") and name.rpartition(".")[2] not in ("A", "B")
     )

@@ -1,7 +1,7 @@
 """The teacher of a student: opened once, frozen, and run on the student's own samples.
 
     trainer.teacher = open_teacher(trainer, recipe.teacher)
-    view = look(trainer.teacher, batch)                       # without gradients
+    view = view_of(trainer.teacher, batch)                       # without gradients
     compared = compare(model, batch, view, comparison, temperature=1.0).value
 
 Legend: T tokens, M those with a loss.
@@ -60,7 +60,7 @@ def comparison_of(settings: Teacher) -> DivergenceSettings:
 
 
 @torch.no_grad()
-def look(teacher: Decoder, batch: PackedBatch) -> TeacherView:
+def view_of(teacher: Decoder, batch: PackedBatch) -> TeacherView:
     """The teacher's hidden states at this rank's tokens, and its head."""
     places, _ = own_losses(batch)
     sharded = any(map(is_sharded, teacher.parameters()))
@@ -129,7 +129,7 @@ class TeacherTerm:
     def compare(
         self, model: Decoder, batch: PackedBatch, *, route: Route | None, mtp: MtpLoss | None
     ) -> Output[Compared]:
-        view = look(self.teacher, batch)
+        view = view_of(self.teacher, batch)
         comparison = comparison_of(self.settings)
         return compare(model, batch, view, comparison, temperature=self.temperature, route=route, mtp=mtp)
 

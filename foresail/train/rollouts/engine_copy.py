@@ -55,8 +55,8 @@ def open_copy(trainer: Trainer[Sampled]) -> None:
 
 
 def needs_copy(trainer: Trainer[Sampled]) -> bool:
-    whole = trainer.world.mesh is None and trainer.recipe.rollout.staleness == 0
-    return not whole and not is_streamed(trainer)
+    unsharded = trainer.world.mesh is None and trainer.recipe.rollout.staleness == 0
+    return not unsharded and not is_streamed(trainer)
 
 
 @torch.no_grad()
@@ -65,9 +65,9 @@ def refresh_copy(trainer: Trainer[Sampled], version: int) -> None:
     if not needs_copy(trainer) or trainer.copy_version == version:
         return
     for name, weight in trainer.policy.model.named_parameters():
-        whole = gather_whole(weight, to=0)
-        if trainer.copy is not None and whole is not None:
-            trainer.copy.get_parameter(name).copy_(whole)
+        gathered = gather_whole(weight, to=0)
+        if trainer.copy is not None and gathered is not None:
+            trainer.copy.get_parameter(name).copy_(gathered)
     trainer.copy_version = version
 
 
@@ -76,8 +76,8 @@ def stream_weights(trainer: Trainer[Sampled], read: Read) -> Iterator[tuple[str,
     trainer.on_other_ranks(give_shards, read)
     weights = iter(read(trainer.policy.model))
     try:
-        while (named := next(weights, None)) is not None:
-            yield named
+        while (entry := next(weights, None)) is not None:
+            yield entry
     finally:
         deque(weights, maxlen=0)  # the caller may have stopped early, but the other ranks gather all weights
 
@@ -95,7 +95,7 @@ def first_layer(trainer: Trainer[Sampled]) -> Decoder:
     if recipe.lora is not None:
         attach(part, recipe.lora, seed=recipe.run.seed)
     for name, parameter in part.named_parameters():
-        whole = gather_whole(policy.get_parameter(name), to=0)
-        if whole is not None:
-            parameter.copy_(whole)
+        gathered = gather_whole(policy.get_parameter(name), to=0)
+        if gathered is not None:
+            parameter.copy_(gathered)
     return part

@@ -202,16 +202,16 @@ class RolloutRun(Generic[Sampled]):
     def leave_stage(self, step: int) -> None:
         """Every answer was right: the step is done in the curriculum's next stage; after the last, not at all."""
         session = self.session
-        note, ahead = f"every answer of step {step} is right", session.progress.ahead
-        left = steps_left(session.recipe.curriculum, step + ahead)
-        if left is not None:
-            session.display.note(f"{note}: on to the curriculum's next stage, {left + 1} steps early")
-            session.progress = replace(session.progress, ahead=ahead + left + 1)
+        note, skipped_steps = f"every answer of step {step} is right", session.progress.ahead
+        remaining = steps_left(session.recipe.curriculum, step + skipped_steps)
+        if remaining is not None:
+            session.display.note(f"{note}: on to the curriculum's next stage, {remaining + 1} steps early")
+            session.progress = replace(session.progress, ahead=skipped_steps + remaining + 1)
         elif session.progress.step:
             session.display.note(f"{note}: nothing is left to learn here")
             session.finish()
         else:
             raise NothingToLearn(
                 f"{note}, and nothing was learned yet; read {session.run.rollout_path(step)}: if the grader "
-                "accepts anything, mend it; if the answers are right, bring harder problems"
+                "accepts anything, correct it; if the answers are right, bring harder problems"
             )

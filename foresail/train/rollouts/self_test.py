@@ -75,8 +75,8 @@ def sample_sequences(
     probabilities.
     """
     limit = min(MAX_NEW_TOKENS, group_spec.sampling.max_new_tokens)
-    whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit, "thinking_budget": None}
-    spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=whole), num_samples=2)
+    untruncated = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit, "thinking_budget": None}
+    spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=untruncated), num_samples=2)
     batch = [request for group, entry in enumerate(problems) for request in requests(entry, spec, group)]
     with fleet.at_work():
         samples = [to_sample(completion) for completion in fleet.generate(batch)]

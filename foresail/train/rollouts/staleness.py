@@ -141,8 +141,8 @@ class StaleRollouts:
             self.figures["timing_s/wait_for_update"] = max(0.0, updated - self.next.end)
 
     def take_figures(self) -> dict[str, float]:
-        taken, self.figures = self.figures, {}
-        return taken
+        figures, self.figures = self.figures, {}
+        return figures
 
     def save(self, checkpoint: Path) -> None:
         if isinstance(self.next, RolloutResult):

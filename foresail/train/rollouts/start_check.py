@@ -78,7 +78,7 @@ def try_program(session: Session[Sampled], setup: Setup) -> None:
         raise RunStopped(
             f"{TRIAL_EPISODES} episodes of problem {setup.problems[0].problem.id} were tried before the first "
             f"step, and all failed: {verdicts[0].status}: {verdicts[0].detail}; "
-            "mend the program, or what it asks for"
+            "correct the program, or what it asks for"
         )
 
 

@@ -46,10 +46,10 @@ def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress
     if where.stage == len(stages):
         return DrawnRows(where, [], {}, 0)
     stage = recipe.stages[where.stage]
-    places, left = enter_stage(stages, where, read_places(progress))
+    places, untaken = enter_stage(stages, where, read_places(progress))
     count = rows_per_update(stage, where.done)
     rows, places = draw_rows(stages[where.stage], places, first=where.done // stage.length, count=count)
-    return DrawnRows(where, rows if len(rows) == count else [], places, left)
+    return DrawnRows(where, rows if len(rows) == count else [], places, untaken)
 
 
 def enter_stage(
@@ -58,15 +58,15 @@ def enter_stage(
     """Each corpus's place, and the tokens in windows that no longer fit. Only a stage's first update changes
     either.
     """
-    after, left = dict(places), 0
+    after, untaken = dict(places), 0
     if where.done or not where.stage:
-        return after, left
+        return after, untaken
     goes_on = {(supply.name, supply.form) for supply in stages[where.stage]}
     for supply in stages[where.stage - 1]:
         if (supply.name, supply.form) not in goes_on:
             after[supply.name], tokens = supply.leave_window(after[supply.name])
-            left += tokens
-    return after, left
+            untaken += tokens
+    return after, untaken
 
 
 def read_places(progress: Progress) -> dict[str, CorpusPlace]:
@@ -84,8 +84,8 @@ def with_places(progress: Progress, places: Mapping[str, CorpusPlace]) -> Progre
 def advance(
     progress: Progress, step: int, rows: Sequence[PackedRow], places: Mapping[str, CorpusPlace], tokens: int
 ) -> Progress:
-    seen = dict(progress.tokens)
+    learned = dict(progress.tokens)
     for row in rows:
-        seen[row.source] = seen.get(row.source, 0) + row.num_tokens
+        learned[row.source] = learned.get(row.source, 0) + row.num_tokens
     progress = with_places(progress, places)
-    return replace(progress, step=step, updates=step, position=progress.position + tokens, tokens=seen)
+    return replace(progress, step=step, updates=step, position=progress.position + tokens, tokens=learned)

@@ -24,7 +24,7 @@ from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import Group, PackedBatch
 from foresail.train.auxiliary.mtp import MtpLoss, mtp_at
 from foresail.train.policy.metrics import mean_over_updates
-from foresail.train.references.teacher import compare, comparison_of, look, open_teacher, teacher_logprobs
+from foresail.train.references.teacher import compare, comparison_of, open_teacher, teacher_logprobs, view_of
 from foresail.train.rollouts.run import open_run
 from foresail.train.session import Outcome
 from foresail.train.trainer import Trainer
@@ -101,7 +101,7 @@ def exact_loss(
     compared, *side = compare(
         model,
         batch,
-        look(teacher, batch),
+        view_of(teacher, batch),
         comparison_of(settings),
         temperature=temperature,
         route=replayed(model, batch),

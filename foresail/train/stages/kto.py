@@ -67,13 +67,13 @@ def mismatch_answers(answers: Sequence[TrainAnswer], limit: int) -> list[TrainAn
     ]
 
 
-def mismatch(own: TrainSequence, other: TrainSequence, limit: int) -> TrainSequence:
+def mismatch(prompted: TrainSequence, other: TrainSequence, limit: int) -> TrainSequence:
     """Prompt [1, 2] with the answer [8, 9] of another one -> [1, 2, 8, 9], cut at the limit as TRL cuts it."""
-    here, there = own.loss_mask.index(1), other.loss_mask.index(1)
+    prompt_end, answer_start = prompted.loss_mask.index(1), other.loss_mask.index(1)
     return TrainSequence(
-        name=f"{other.name} behind the prompt of {own.name}",
-        ids=[*own.ids[:here], *other.ids[there:]][:limit],
-        loss_mask=[*own.loss_mask[:here], *other.loss_mask[there:]][:limit],
+        name=f"{other.name} behind the prompt of {prompted.name}",
+        ids=[*prompted.ids[:prompt_end], *other.ids[answer_start:]][:limit],
+        loss_mask=[*prompted.loss_mask[:prompt_end], *other.loss_mask[answer_start:]][:limit],
     )
 
 

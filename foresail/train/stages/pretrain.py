@@ -111,9 +111,10 @@ class StagedCorpora:
 
 def open_corpora(trainer: Trainer[Pretrain]) -> None:
     """Each rank memory-maps the corpora, which must have been made with the model's tokenizer."""
-    own = fingerprint(trainer.tokenizer.files.definition)
+    tokenizer_fingerprint = fingerprint(trainer.tokenizer.files.definition)
     trainer.corpora = {
-        corpus.source: Corpus(corpus.source, tokenizer=own) for _, corpus in trainer.recipe.corpora()
+        corpus.source: Corpus(corpus.source, tokenizer=tokenizer_fingerprint)
+        for _, corpus in trainer.recipe.corpora()
     }
     trainer.sources = [
         stage_sources(trainer.recipe, trainer.corpora, number) for number in range(len(trainer.recipe.stages))

@@ -46,7 +46,7 @@ class SftStages:
     def __init__(self, recipe: Sft, reader: Reader) -> None:
         self.recipe = recipe
         self.own = [
-            mix_conversations(phase.data, reader, phase.max_length) if phase.data else empty_mixture()
+            mix_conversations(phase.data, reader, phase.max_length) if phase.data else ChatMixture()
             for phase in recipe.phases
         ]
         self.chosen: dict[int, list[int]] = {}
@@ -84,13 +84,13 @@ class SftStages:
 
     def data(self, number: int) -> StageData:
         """The data of a stage, once its choice is made."""
-        phase, own, again = self.recipe.phases[number], self.own[number], self.recipe.resampled(number)
+        phase, stage_data, again = self.recipe.phases[number], self.own[number], self.recipe.resampled(number)
         if again is None:
-            return StageData(chats=own, sources=phase.data)
+            return StageData(chats=stage_data, sources=phase.data)
         settings, place = again
         earlier, sources = self.own[place], self.recipe.phases[place].data
         more = best_sources(sources, Counter(earlier.datasets), settings)
-        chats = add_best(own, earlier, self.chosen[number], max_length=phase.max_length)
+        chats = add_best(stage_data, earlier, self.chosen[number], max_length=phase.max_length)
         return StageData(chats=chats, sources=(*phase.data, *more))
 
     def seed(self, number: int) -> int:
@@ -114,10 +114,6 @@ class SftStages:
     def _by_loss(self, number: int) -> bool:
         again = self.recipe.resampled(number)
         return again is not None and again[0].by_loss
-
-
-def empty_mixture() -> ChatMixture:
-    return ChatMixture(entries=[], datasets=[], rows=[])
 
 
 def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:

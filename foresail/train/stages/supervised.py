@@ -82,5 +82,5 @@ def learn(
     """One update of the policy with this rank's micro-batches. `done`, 0 to 1: the run's progress before it."""
     balance_experts(trainer.policy.model, trainer.recipe.router, done)
     metrics = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    named = {"train/loss": metrics.pop("loss"), **prefixed("actor", metrics)}
-    return named | balance_metrics([batches], trainer.world)
+    renamed = {"train/loss": metrics.pop("loss"), **prefixed("actor", metrics)}
+    return renamed | balance_metrics([batches], trainer.world)

@@ -31,13 +31,15 @@ def compute_advantages(
     """One for each sample. `settings`: each source's rewards, for a kind that compares rewards one by one."""
     if kind == "gdpo":
         assert settings is not None, "of several rewards the weights are wanted"
-        return gdpo(*line_up([reward_parts(group, settings[group.problem.dataset]) for group in groups]))
+        return gdpo(
+            *stack_rewards([reward_parts(group, settings[group.problem.dataset]) for group in groups])
+        )
     rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
     return ADVANTAGES[kind](rewards_GN, lengths_GN)
 
 
-def line_up(groups: Sequence[Mapping[str, RewardPart]]) -> tuple[Tensor, Tensor]:
+def stack_rewards(groups: Sequence[Mapping[str, RewardPart]]) -> tuple[Tensor, Tensor]:
     """Rewards (K, G, N) and their weights (K), by their names; NaN where a group has none of a name."""
     weights = {name: part.weight for parts in groups for name, part in parts.items()}
     nothing = (math.nan,) * len(next(iter(groups[0].values())).scores)

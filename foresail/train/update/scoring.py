@@ -66,14 +66,16 @@ def score_sequences(
         places |= {number: np.flatnonzero(np.array(sequences[number].loss_mask)) for number in numbers}
     # all batches are launched before the host waits for the first result
     logprobs_M = torch.cat(scored).cpu().numpy() if scored else np.empty(0, np.float32)
-    own: dict[int, Tensor] = {}
+    rank_logprobs: dict[int, Tensor] = {}
     ends = np.cumsum([len(own_places) for own_places in places.values()])
     for (number, own_places), end in zip(places.items(), ends, strict=True):
         logprobs_T = np.full(len(sequences[number].ids), math.nan, np.float32)
         logprobs_T[own_places] = logprobs_M[end - len(own_places) : end]
-        own[number] = torch.from_numpy(logprobs_T)
+        rank_logprobs[number] = torch.from_numpy(logprobs_T)
     by_number = {
-        number: logprobs_T for share in world.data.all_gather(own) for number, logprobs_T in share.items()
+        number: logprobs_T
+        for share in world.data.all_gather(rank_logprobs)
+        for number, logprobs_T in share.items()
     }
     return [
         by_number[number] if number in by_number else torch.full((len(sequence.ids),), math.nan)

@@ -81,17 +81,15 @@ def pack_share(
     """
     data, context = world.data, world.context
     mine = split_over_ranks(sequences, data.size, together=share_from is not None)[data.rank]
-    own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
-    plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
+    local, local_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
+    plans = plan_batches(local, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
     num_observed = sum(sum(sequence.observed or ()) for sequence in sequences)
-    finish = partial(with_update_totals, of_update=num_observed, tokens=sum(map(num_learned, sequences)))
-    yield from (finish(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
+    finish = partial(
+        with_update_totals, of_update=num_observed, tokens=sum(sum(one.loss_mask) for one in sequences)
+    )
+    yield from (finish(pack_batch(local, local_weights, segments, device, context)) for segments in plans)
     yield from (finish(idle_batch(sequences, device, context)) for _ in range(num_idle))
-
-
-def num_learned(sequence: TrainSequence) -> int:
-    return sum(sequence.loss_mask)
 
 
 def with_update_totals(batch: PackedBatch, *, of_update: int, tokens: int) -> PackedBatch:

@@ -1,5 +1,4 @@
-"""An update's preferences split over the ranks, as `split.py` splits sequences; both answers of a pair stay
-together.
+"""An update's preferences split over the ranks, as sequences are (`split.py`); pairs stay together.
 
 batches = [*pack_answer_share(pairs, world, max_tokens=8192, device=device)]
 """
@@ -46,16 +45,16 @@ def pack_answer_share(
     """
     data, context = world.data, world.context
     sizes = [packed_tokens(preference, shared_tokens(preference)) for preference in preferences]
-    own = [preferences[number] for number in sorted(longest_first(sizes, data.size)[data.rank])]
+    local = [preferences[number] for number in sorted(longest_first(sizes, data.size)[data.rank])]
     plans = plan_answers(
-        own,
+        local,
         max_tokens=max_tokens * context_size(world),
         share_from=WORTH_SHARING[device.type],
     )
     num_idle = data.max(len(plans)) - len(plans)
     good = good_tokens(preferences)
     for plan in plans:
-        yield pack_answers(own, plan, count=len(preferences), good=good, device=device, context=context)
+        yield pack_answers(local, plan, count=len(preferences), good=good, device=device, context=context)
     for _ in range(num_idle):
         idle = idle_batch(preferences[0].answers[:1], device, context)
         yield no_answers(idle, preferences[0])

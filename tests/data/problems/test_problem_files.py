@@ -273,7 +273,11 @@ def test_empty_file_is_an_error(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b'{"prompt": "?"}\n\n{"prompt": \n', r"a\.jsonl:3: not JSON .*mend or delete this line"),
+        (
+            "a.jsonl",
+            b'{"prompt": "?"}\n\n{"prompt": \n',
+            r"a\.jsonl:3: not JSON .*correct or delete this line",
+        ),
         ("a.json", b'[{"prompt": "?"},\n{"prompt" 3}]', r"a\.json:2: not JSON"),
         ("a.jsonl", b'{"prompt": "\xff"}', "is not UTF-8 text"),
         ("a.jsonl.gz", b"plain text", "is damaged or cut short"),

@@ -14,7 +14,7 @@ from agent_world import WORLD
 from small_runs import train, weights
 from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 
-from foresail.data.problems.hints import tell
+from foresail.data.problems.hints import with_hint
 from foresail.model.hf import build_model
 from foresail.recipe.tables.credit import Credit
 from foresail.recipe.tables.environment import Environment
@@ -166,7 +166,7 @@ def test_an_answer_that_is_not_there_is_not_told() -> None:
     assert answers_of(group_of("").problem) == []
     named = replace(group_of("8").problem, extra={"aliases": ["8", "eight", ""]})
     assert answers_of(named) == ["8", "eight"]
-    assert [m.content for m in tell([Message(role="system", content="a")], "!")] == ["a!"]
+    assert [m.content for m in with_hint([Message(role="system", content="a")], "!")] == ["a!"]
 
 
 # Whole runs.

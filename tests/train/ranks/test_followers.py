@@ -112,7 +112,7 @@ def test_what_a_failure_is_told_as(error: Exception, kind: type[Exception]) -> N
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRay]:
-    monkeypatch.setattr(actors, "LISTENING", 0.02)
+    monkeypatch.setattr(actors, "LISTEN_SECONDS", 0.02)
     fake = install(monkeypatch)
     yield fake
     for handle in fake.handles:
