@@ -71,9 +71,9 @@ def measure_seamless(engine: Engine, tokenizer: Tokenizer, options: argparse.Nam
             note(
                 figures,
                 "naive, graded by a pool",
-                naive(engine, batch, draw, judge, wanted, max_active=everybody),
+                naive(engine, batch, draw, judge, wanted, at_once=everybody),
             )
-            note(figures, "naive, graded one by one", naive(engine, batch, draw, judge, wanted, max_active=1))
+            note(figures, "naive, graded one by one", naive(engine, batch, draw, judge, wanted, at_once=1))
     for name, steps in figures["sides"].items():
         figures[name] = round(sum(step["seconds"] for step in steps), 3)
     for name in ("naive, graded one by one", "naive, graded by a pool"):

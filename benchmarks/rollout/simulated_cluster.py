@@ -134,9 +134,9 @@ def loads(result: StepResult) -> dict[str, Any]:
         "chunks_per_second": result.decisions / result.seconds,
         "loop_us_per_chunk": 1e6 * result.host_seconds / result.decisions,
         "loop_load": result.host_seconds / result.seconds,
-        "tokens_at_chunks": round(result.told_tokens / result.told_texts),
-        "told_per_chunk": result.told_texts / result.decisions,
-        "told_mb_per_second": TOKEN_BYTES * result.told_tokens / result.seconds / 1e6,
+        "tokens_at_chunks": round(result.sibling_tokens / result.sibling_messages),
+        "told_per_chunk": result.sibling_messages / result.decisions,
+        "told_mb_per_second": TOKEN_BYTES * result.sibling_tokens / result.seconds / 1e6,
         "graders_busy": result.grading_seconds / result.seconds,
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.api.result import Result
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.atomic import write_atomically
 from foresail.runlog.directory import RunDirectory
 
 
@@ -36,7 +36,7 @@ class GivenFiles:
         if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
             raise ValueError(f"{name} is a {type(rows).__name__}; give a file, or rows as dicts")
         path = self.folder / f"{name}.jsonl"
-        self.writes.append(lambda: write_aside(path, lambda aside: write_rows(aside, rows)))
+        self.writes.append(lambda: write_atomically(path, lambda temporary: write_rows(temporary, rows)))
         return str(path)
 
     def add_model(self, model: Any, tokenizer: Any) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Which rows wait and which come in: from the queue to the moment when all but a row's last token is cached.
+"""Admits waiting rows and fills their prefixes: all of a row's tokens but the last must be cached before it runs.
 
-A waiting row owns no page. It comes in when a slot and pages are free for it, and gets its keys and values: from
-the host, where it was parked or preempted, or computed in chunks, once for all rows with the same prefix. Then
-it is ready for a slot.
+A waiting row owns no page. It is admitted when a slot and pages are free. Its keys and values are copied from the
+host, if it was parked or preempted, or computed in chunks, once for all rows with the same prefix.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class Admission:
         self.rows, self.runner, self.pool = rows, runner, pool
         self.page_size, self.prefill_tokens = page_size, prefill_tokens
         self.prefixes = Prefixes(pool, page_size)
-        self.waiting: deque[EngineRow] = deque()  # in the order in which they will come in
+        self.waiting: deque[EngineRow] = deque()  # in the order of admission
         self.filling: list[EngineRow] = []
 
     @property
     def tokens_on_host(self) -> int:
-        """How many tokens' keys and values waiting rows have there."""
+        """How many tokens of waiting rows have keys and values on the host."""
         return sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
 
     def queue(self, row: EngineRow, *, first: bool = False) -> None:
@@ -43,7 +42,7 @@ class Admission:
             self.prefixes.want(row.prefix_tokens)
 
     def admit(self, *, free_slots: int, running: int) -> list[EngineRow]:
-        """Let waiting rows in while slots and pages last, fill a chunk of their prefixes; who is ready to run."""
+        """Admit rows while slots and pages last and fill a chunk of prefixes; returns the rows ready to run."""
         while self.waiting and len(self.filling) < free_slots:
             if not self._fits(self.waiting[0], running):
                 if running or self.filling or not self.prefixes.release_unused():
@@ -62,13 +61,13 @@ class Admission:
         return ready
 
     def leave_prefix(self, row: EngineRow) -> None:
-        """It runs, or is gone: its prefix need not be kept for it."""
+        """Release a row's prefix when it runs or is removed."""
         if row.prefix is not None:
             self.prefixes.leave(row.prefix)
             row.prefix = None
 
     def remove(self, row: EngineRow) -> None:
-        """Take a row out that waits or is filling."""
+        """Remove a waiting or filling row."""
         if row.state == "filling":
             self.filling.remove(row)
             self._release(row)
@@ -78,7 +77,7 @@ class Admission:
             self.prefixes.unwant(row.prefix_tokens)
 
     def clear(self) -> list[EngineRow]:
-        """Take all out, in the order in which they would have run; no prefix is kept."""
+        """Remove all rows, in the order in which they would have run, and all prefixes."""
         rows = [*self.filling, *self.waiting]
         for row in self.filling:
             self._release(row)
@@ -92,11 +91,11 @@ class Admission:
             need = count_pages(len(row.prefix_tokens), self.page_size)
         else:
             need = self.prefixes.pages_needed(row.prefix_tokens)
-        soon = running + len(self.filling)  # each of these may ask for a page before long
+        soon = running + len(self.filling)  # each of these may need a page soon
         return need + soon <= self.pool.num_free
 
     def _begin(self, row: EngineRow) -> None:
-        """Give a row pages, and keys and values for all but its last token: saved ones, or soon computed."""
+        """Give a row pages, and saved keys and values or a prefix to compute."""
         self.rows.move(row, "filling")
         if row.all_saved:
             row.pages = self.pool.take(count_pages(len(row.prefix_tokens), self.page_size))
@@ -109,7 +108,7 @@ class Admission:
         self.filling.append(row)
 
     def _load(self, row: EngineRow, pages: list[int], first: int = 0) -> None:
-        """Copy what is saved of a row into its pages, from the `first` of them on."""
+        """Copy a row's saved keys and values into its pages, from the `first` on."""
         assert row.saved is not None
         end = count_pages(row.saved.num_tokens, self.page_size)
         self.runner.cache.load(row.saved.from_page(first), pages[first:end])
@@ -117,9 +116,9 @@ class Admission:
             row.prefix.filled = row.saved.num_tokens
 
     def _look_ahead(self, tokens: int) -> None:
-        """Begin prefixes of rows that still wait, so many tokens, in half of the pages that are free at most.
+        """Begin up to `tokens` tokens of prefixes of waiting rows, in at most half of the free pages.
 
-        On a GPU a pass over few tokens takes as long as one over thousands, and rows come in a few at a time.
+        On a GPU a pass over few tokens takes as long as one over thousands, and rows are admitted a few at a time.
         """
         pages = self.pool.num_free // 2
         for row in self.waiting:
@@ -132,7 +131,7 @@ class Admission:
             self.prefixes.begin(row.prefix_tokens, row.context[-1])
 
     def _copy_tails(self, rows: list[EngineRow]) -> None:
-        """The half-filled last page of a shared prefix becomes each row's own."""
+        """Copy a shared prefix's half-filled last page for each row."""
         filled = [row for row in rows if row.prefix is not None and row.pages]
         tails = [(row.prefix.pages[-1], row.pages[-1]) for row in filled]  # type: ignore[union-attr]
         tails = [(source, target) for source, target in tails if source != target]
@@ -140,7 +139,7 @@ class Admission:
             self.runner.cache.copy_pages(*map(list, zip(*tails, strict=True)))
 
     def _release(self, row: EngineRow) -> None:
-        """Give back the pages of a row that is filling."""
+        """Release the pages of a filling row."""
         self.pool.release(row.pages)
         row.pages = []
         self.leave_prefix(row)

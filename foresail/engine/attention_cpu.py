@@ -20,7 +20,7 @@ class EntryAttention:
         self.cache, self.tables_EP, self.places_T = cache, tables_EP, places_T
         page_size = cache.keys.shape[2]
         hidden_EL = torch.arange(tables_EP.shape[1] * page_size) >= contexts_E[:, None]
-        # An additive mask: the unused tail of a page may hold any finite number, and this hides it.
+        # An additive mask hides the unused end of a page, which may hold any finite number.
         self.mask_E11L = torch.zeros(hidden_EL.shape, dtype=cache.keys.dtype)
         self.mask_E11L = self.mask_E11L.masked_fill_(hidden_EL, -torch.inf)[:, None, None]
 
@@ -38,7 +38,7 @@ class EntryAttention:
 
 
 class ChunkAttention:
-    """The next tokens of several contexts over what is cached of them already, and themselves."""
+    """New tokens of several contexts over their cached tokens and themselves."""
 
     def __init__(
         self, cache: KVCache, tables_CP: Tensor, places_T: Tensor, positions_T: Tensor, lengths_C: Tensor
@@ -76,10 +76,10 @@ def rows(pages_NsKd: Tensor, tables_RP: Tensor) -> Tensor:
 
 
 class PerTokenAttention:
-    """Batch-invariant mode: every token by itself, over the first `contexts` places of its row, its own included.
+    """Batch-invariant mode: one token at a time over the first `contexts` places of its row, its own included.
 
-    A padded rectangle is faster, but its width is that of the longest row, and with the width the order of the
-    sums changes. Here prefill and decoding give a token the same bits, whatever is computed beside it.
+    A padded rectangle is faster, but the order of its sums changes with its width, the longest row's. Here prefill
+    and decoding give a token the same bits in any batch.
     """
 
     def __init__(self, cache: KVCache, tables_TP: Tensor, places_T: Tensor, contexts: list[int]) -> None:
@@ -94,7 +94,7 @@ class PerTokenAttention:
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         self.write(layer, k_TKd, v_TKd)
-        # fresh copies: how a row lies in memory can change the order of the sums, too
+        # fresh copies: the memory layout can change the order of the sums, too
         q_TKGd = q_THd.unflatten(1, (k_TKd.shape[1], -1))
         return torch.cat(
             [

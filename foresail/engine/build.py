@@ -1,4 +1,4 @@
-"""From a recipe's settings to an engine."""
+"""Builds an engine from a recipe's settings."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def build_engine(
     vocabulary: Sequence[bytes] = (),
     drafts: bool = False,
 ) -> Engine:
-    """An engine with the recipe's capacity, or with that of all running rows at full length.
+    """An engine with the recipe's capacity, by default that of all running rows at full length.
 
-    `drafts`: by MTP layers too, where the model has some and its device can.
+    `drafts`: draft with MTP layers if the model and the device have them.
     """
     options = engine_options(settings, max_length, vocabulary)
     return Engine(model, **options, mtp=drafts and can_draft(model))
 
 
 def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence[bytes]) -> dict[str, Any]:
-    """What an engine is built with, besides its model."""
+    """The engine's arguments besides its model."""
     return {
         "num_pages": kv_pages(settings, max_length),
         "page_size": settings.page_size,

@@ -24,7 +24,7 @@ class KVCache:
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
-        # What copies whole pages needs no arithmetic, which PyTorch lacks for eight-bit floats.
+        # Whole pages are copied as bytes: PyTorch lacks arithmetic for eight-bit floats.
         raw = torch.uint8 if keys.element_size() == 1 else keys.dtype
         self.raw = (keys.view(raw), values.view(raw))
         self._gathered = torch.empty(2, 0, *keys.shape[2:], dtype=keys.dtype, device=keys.device)
@@ -43,9 +43,9 @@ class KVCache:
         self.values[layer].flatten(0, 1).index_copy_(0, places_T, v_TKd)
 
     def gather(self, layer: int, pages_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of these pages, side by side, until the next call.
+        """Keys and values of these pages, contiguous, valid until the next call.
 
-        The buffer for them is kept: on a CPU, fresh memory at every step takes longer than the copying.
+        The buffer is used again: on a CPU new memory at every step takes longer than the copying.
         """
         count = pages_N.numel()
         if self._gathered.shape[1] < count:
@@ -56,7 +56,7 @@ class KVCache:
         return keys, values
 
     def route(self, places_T: Tensor) -> RecordedRoutes | None:
-        """For a pass over tokens at these places: keeps their experts, where that is asked for."""
+        """Records the experts of a pass over tokens at these places, if enabled."""
         return None if self.routes is None else RecordedRoutes(self.routes, places_T)
 
     def copy_pages(self, sources: list[int], targets: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""The KV cache on CUDA: at one address for ever, since graphs remember it, but its memory can be lent.
+"""The KV cache on CUDA: its address is fixed, since graphs hold it, but its memory can be lent.
 
 Legend: N pages, K key/value heads, d head size.
 """
@@ -19,11 +19,11 @@ from foresail.engine.routes import UNKNOWN
 from foresail.engine.table_cuda import upload
 from foresail.recipe.shape.model_shape import ModelShape
 
-PIECE_BYTES = 64 * 2**20  # copied to or from the host at a time, through a contiguous buffer of that size
+PIECE_BYTES = 64 * 2**20  # of a copy to or from the host, through a contiguous buffer
 
 
 class CudaKVCache(KVCache):
-    """As `KVCache`; copies to and from the host run beside the forward passes."""
+    """A `KVCache` whose copies to and from the host overlap with forward passes."""
 
     def __init__(
         self, shape: ModelShape, num_pages: int, page_size: int, dtype: torch.dtype, device: torch.device
@@ -38,7 +38,7 @@ class CudaKVCache(KVCache):
     def take_memory(self) -> None:
         self.memory.take()
         keys, values = self.memory.tensor(self.size_2, self.dtype)
-        # What a page holds before its first token is multiplied by zero, which NaN survives.
+        # zeros: unused places are multiplied by zero, which would keep NaN
         keys.view(torch.uint8).zero_()
         values.view(torch.uint8).zero_()
         super().__init__(keys, values)
@@ -50,11 +50,11 @@ class CudaKVCache(KVCache):
         write_kv(self.keys[layer], self.values[layer], places_T, k_TKd, v_TKd)
 
     def indexes(self, numbers: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
-        """On the device, without waiting for what it does."""
+        """A tensor on the device, without waiting for its work."""
         return upload(np.array(numbers), self.keys.device)
 
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:
-        """Gathered by the current stream, so the pages are free at once; copied by another."""
+        """Gathered by the current stream, after which the pages are free; copied by another stream."""
         layers, _, *page = self.keys.shape
         host = torch.empty(2, layers, len(pages), *page, dtype=self.raw[0].dtype, pin_memory=True)
         pages_N = self.indexes(pages)
@@ -94,10 +94,12 @@ class CudaKVCache(KVCache):
             self.routes.experts.index_copy_(1, pages_N, chosen)
 
     def _pieces(self, num_pages: int) -> list[tuple[int, slice]]:
-        """Keys, then values, so many layers at a time that a piece stays small."""
+        """Keys, then values, in groups of layers of at most PIECE_BYTES."""
         layers, _, *page = self.keys.shape
         layer_bytes = num_pages * torch.Size(page).numel() * self.dtype.itemsize
-        at_once = max(1, PIECE_BYTES // layer_bytes)
+        group_size = max(1, PIECE_BYTES // layer_bytes)
         return [
-            (side, slice(first, first + at_once)) for side in (0, 1) for first in range(0, layers, at_once)
+            (side, slice(first, first + group_size))
+            for side in (0, 1)
+            for first in range(0, layers, group_size)
         ]

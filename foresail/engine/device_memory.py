@@ -1,13 +1,12 @@
-"""Device memory that can be lent out and taken back at one address.
+"""Device memory that can be given back and taken again at the same address.
 
-CUDA graphs remember addresses. So the KV cache keeps its range of addresses for life, and only the memory
-behind it comes and goes: the trainer has it between two rollouts. PyTorch cannot do that, the driver's
-virtual memory calls can.
+CUDA graphs hold addresses. So the KV cache keeps its address range, and only the memory behind it is given to the
+trainer between two rollouts. PyTorch cannot do that; the driver's virtual memory calls can.
 
     memory = DeviceMemory(8 << 30, torch.device("cuda"))
     memory.take()
     kv = memory.tensor((2, 28, 1024, 16, 4, 128), torch.bfloat16)
-    memory.give_back()  # kv must not be touched now
+    memory.give_back()  # kv must not be used now
     memory.take()       # kv is valid again, with other content
 """
 
@@ -35,12 +34,12 @@ import torch
 from torch import Tensor
 
 GIB = 1 << 30
-# In pieces, so that free memory need not be in one place.
+# In pieces, so that free memory need not be contiguous.
 PIECE_BYTES = GIB
 
 # From the driver's header; the same in CUDA 12 and 13.
 OUT_OF_MEMORY = 2
-PINNED = 1  # the only type of allocation there is: memory that stays where it is
+PINNED = 1  # the only type of allocation
 ON_DEVICE = 1
 READ_AND_WRITE = 3
 RECOMMENDED = 1
@@ -53,7 +52,7 @@ class Location(Structure):
 
 
 class AllocationFlags(Structure):
-    """The nameless part of CUmemAllocationProp"""
+    """The anonymous part of CUmemAllocationProp"""
 
     _fields_ = (
         ("compression_type", c_ubyte),
@@ -95,7 +94,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class DriverError(RuntimeError):
-    """A call that the driver refused."""
+    """A call of the driver failed."""
 
     def __init__(self, call: str, status: int, words: str) -> None:
         super().__init__(f"{call}: {words} (CUDA error {status})")
@@ -103,7 +102,7 @@ class DriverError(RuntimeError):
 
 
 class DeviceMemory:
-    """`take` before use, `give_back` when others need the memory, `close` when done with the address too."""
+    """`take` before use, `give_back` to free the memory, `close` to free the addresses too."""
 
     def __init__(self, num_bytes: int, device: torch.device, driver: Any = None) -> None:
         if num_bytes <= 0:
@@ -111,7 +110,7 @@ class DeviceMemory:
         self.driver = load_driver() if driver is None else driver
         index = torch.cuda.current_device() if device.index is None else device.index
         self.device, self.num_bytes = torch.device("cuda", index), num_bytes
-        torch.cuda.synchronize(self.device)  # brings up the context that the driver's calls need
+        torch.cuda.synchronize(self.device)  # creates the context that the driver's calls need
         self.location = Location(ON_DEVICE, index)
         self.allocation = Allocation(PINNED, 0, self.location, None, AllocationFlags())
         granularity, address = c_size_t(), c_uint64()
@@ -122,8 +121,8 @@ class DeviceMemory:
         self.reserved_bytes = -(-num_bytes // self.granularity) * self.granularity
         self._call("cuMemAddressReserve", pointer(address), self.reserved_bytes, 0, 0, 0)
         self.address = address.value
-        self.pieces: list[tuple[int, int]] = []  # address and size of what is mapped
-        # Not at exit: the driver takes everything back then, and may be gone before us.
+        self.pieces: list[tuple[int, int]] = []  # address and size of mapped memory
+        # Not at exit: the driver then frees everything itself, and may end before us.
         self._finalizer = weakref.finalize(
             self, free_range, self.driver, self.device, self.address, self.reserved_bytes, self.pieces
         )
@@ -134,7 +133,7 @@ class DeviceMemory:
         return bool(self.pieces)
 
     def take(self) -> None:
-        """Put memory behind the addresses, its content undefined; all of it, or none and an error."""
+        """Map memory with undefined content: all of it, or none with an error."""
         assert self._finalizer.alive, "the address range was closed"
         if self.taken:
             return
@@ -157,17 +156,17 @@ class DeviceMemory:
             ) from error
 
     def give_back(self) -> None:
-        """Wait for whatever still reads the memory, and free it; the addresses stay ours."""
+        """Wait for pending reads, and free the memory; the addresses stay reserved."""
         if self.taken:
             torch.cuda.synchronize(self.device)
             unmap(self.driver, self.pieces)
 
     def close(self) -> None:
-        """Free memory and addresses. Without it, this happens when the last tensor over them is gone."""
+        """Free memory and addresses; otherwise this happens with the last tensor over them."""
         self._finalizer()
 
     def tensor(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """A tensor from the first address on; it keeps this object alive, but is valid only while taken."""
+        """A tensor at the first address. It keeps this object alive, but is valid only while taken."""
         assert self.taken, "take() the memory before making tensors over it"
         num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes > self.num_bytes:
@@ -185,7 +184,7 @@ class DeviceMemory:
             self._call("cuMemMap", address, num_bytes, 0, handle, 0)
             self.pieces.append((address, num_bytes))
         finally:
-            # From now on the mapping alone keeps the memory, so that unmapping frees it.
+            # From here on only the mapping holds the memory, so unmapping frees it.
             self._call("cuMemRelease", handle)
 
     def _create(self, num_bytes: int) -> int:
@@ -196,7 +195,7 @@ class DeviceMemory:
         except DriverError as error:
             if error.status != OUT_OF_MEMORY:
                 raise
-            torch.cuda.empty_cache()  # what PyTorch keeps for later may be enough
+            torch.cuda.empty_cache()  # PyTorch's cached memory may suffice
             self._call("cuMemCreate", *arguments)
         return handle.value
 
@@ -205,10 +204,10 @@ class DeviceMemory:
 
 
 class ByteArray:
-    """What PyTorch wants to see of memory that is not its own."""
+    """The interface by which PyTorch uses foreign memory."""
 
     def __init__(self, memory: DeviceMemory, num_bytes: int) -> None:
-        self.memory = memory  # lives as long as a tensor needs it
+        self.memory = memory  # lives as long as a tensor
         self.__cuda_array_interface__ = {
             "shape": (num_bytes,),
             "typestr": "|u1",

@@ -1,4 +1,4 @@
-"""Drafted tokens: what rows may sample next, guessed elsewhere and checked by a decode step.
+"""Drafted tokens, which a decode step checks.
 
 Legend: R rows with a draft, K places of a draft, S slots.
 """
@@ -14,12 +14,12 @@ import numpy as np
 from foresail.engine.table import Table
 
 MAX_DRAFT = 16  # tokens
-UNREAD = -1  # in a draft's place: what MTP layers said last of the row, which stays on the device
+UNREAD = -1  # in a draft: the MTP layers' last token for the row, which is only on the device
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """The tokens that one row may sample next: Draft(tokens=(5, 9, 2))."""
+    """The draft of one row: Draft(tokens=(5, 9, 2))."""
 
     tokens: tuple[int, ...]
 
@@ -30,7 +30,7 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class Drafts:
-    """Drafts of many rows as arrays, so that a thousand pass without a loop: sizes_R tokens in each line."""
+    """Drafts of many rows as arrays: the first sizes_R tokens of each line."""
 
     slots_R: np.ndarray
     sizes_R: np.ndarray
@@ -50,7 +50,7 @@ class Drafts:
 
     @staticmethod
     def unread(slots_R: np.ndarray, size: int) -> Drafts:
-        """What MTP layers think that these rows sample, so many tokens of each, whatever it is."""
+        """The MTP layers' drafts of `size` tokens for these rows, unread."""
         return Drafts(
             slots_R=slots_R,
             sizes_R=np.full(len(slots_R), size, dtype=np.int64),
@@ -77,9 +77,9 @@ class Drafts:
             slots_R=self.slots_R[rows_R], sizes_R=self.sizes_R[rows_R], tokens_RK=self.tokens_RK[rows_R]
         )
 
-    def cut(self, most_R: np.ndarray) -> Drafts:
-        """The first so many tokens of each: a row at its limit has no use for more."""
-        return replace(self, sizes_R=np.minimum(self.sizes_R, most_R.clip(0)))
+    def cut(self, max_R: np.ndarray) -> Drafts:
+        """At most max_R tokens of each row."""
+        return replace(self, sizes_R=np.minimum(self.sizes_R, max_R.clip(0)))
 
     @cached_property
     def taken_RK(self) -> np.ndarray:
@@ -88,7 +88,7 @@ class Drafts:
 
 
 class OwnDrafts:
-    """What MTP layers said last in each slot, of which row, and how long it was then: later it is of no use."""
+    """The MTP layers' last drafts in each slot, with the row and its length then, for which they are valid."""
 
     def __init__(self, num_slots: int, num_layers: int) -> None:
         self.tokens_SK = np.zeros((num_slots, MAX_DRAFT), dtype=np.int64)

@@ -1,15 +1,15 @@
 """The rollout engine: token ids in; ids, log-probabilities and policy versions out.
 
-It runs the trainer's own model on a paged KV cache with continuous batching. A context is filled into the
-cache up to its last token, in chunks that requests with equal prompts share; every token is then sampled by a
-decode step, which takes the last token of each running row and whatever was drafted after it. When pages run
-out the youngest row is preempted, its keys and values saved on the host; since the noise is keyed by position,
-that changes no token. Knows neither text nor rewards.
+It runs the trainer's own model on a paged KV cache with continuous batching. A context is filled into the cache up
+to its last token, in chunks that requests with equal prompts share. Decode steps then sample every token; a step
+takes the last token of each running row and its draft. When pages run out the youngest row is preempted, and its
+keys and values are saved on the host. Since the noise is keyed by position, that changes no token. Knows neither
+text nor rewards.
 
     engine.add(request); while engine.busy: for completion in engine.step(): ...
 
-This file schedules the steps; `row` has the states of a row, `admission` says who comes in, `slots` who has a slot
-and which pages, `runner_cpu` and `runner_cuda` do the forward passes.
+This file schedules the steps. `row` has the states of a row, `admission` admits rows, `slots` gives them slots and
+pages, `runner_cpu` and `runner_cuda` do the forward passes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from foresail.records import Finish, RunStopped
 
 
 class NotANumber(RunStopped):
-    """The model gave NaN, from which no token can be sampled."""
+    """The model's logits are NaN, so no token can be sampled."""
 
 
 @dataclass(frozen=True)
 class PendingStep:
-    """A decode step that was launched: its rows, their first entries, and how to read what they sampled.
+    """A launched decode step: its rows, their first entries, and the function that reads its tokens.
 
-    The table counts the token of a plain step when it is launched, those of a step with drafts when it is read.
+    The table counts the tokens of a plain step at its launch, those of a step with drafts when it is read.
     """
 
     slots_R: np.ndarray
@@ -74,8 +74,8 @@ class Engine:
         vocabulary: Sequence[bytes] = (),
     ) -> None:
         """`vocabulary` has the bytes of every token, for requests with stop strings. With `replay_routing`
-        completions have the experts of all tokens in their `side`, but for the last one, which was only sampled.
-        `mtp`: the model's MTP layers follow every step, so that they can draft.
+        completions have the experts of all tokens but the last in their `side`. `mtp`: the model's MTP layers
+        follow every step, so that they can draft.
         """
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.batch_invariant = batch_invariant
@@ -101,7 +101,7 @@ class Engine:
             self.rows, self.runner, self.pool, page_size, self.table, self.admission, self.stop_strings
         )
         self.pending: deque[PendingStep] = deque()
-        self.took_drafts = False  # whether the last step checked the drafts it was given
+        self.took_drafts = False  # whether the last step checked its drafts
         self.ended: list[Completion] = []  # for the next step to return
 
     @property
@@ -110,29 +110,29 @@ class Engine:
         return bool(count["waiting"] or count["filling"] or count["running"] or self.ended)
 
     def add(self, request: Request, *, chunk_tokens: int | None = None) -> None:
-        """Queue a request. After `chunk_tokens` new tokens there is a completion by "chunk", and the row rests.
+        """Queue a request. After `chunk_tokens` new tokens it is completed with "chunk", and the row rests.
 
-        Until the next step it keeps its slot, and `go_on` costs nothing; `park` takes it out, then or later.
+        Until the next step it keeps its slot, and `go_on` costs nothing; `park` removes it at any time.
         """
         self._add(EngineRow(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
     def resume(self, parked: Parked, *, chunk_tokens: int | None = None) -> None:
-        """Go on with a request that was parked, here or in another engine of the same weights."""
+        """Continue a request that was parked here or in another engine with the same weights."""
         self._add(EngineRow.of(parked, self.version, chunk_tokens))
 
     def _add(self, row: EngineRow) -> None:
         check(row.request, self.model.shape, self.num_pages, self.page_size)
-        self.stop_strings.state(row.request.sampling.stop, ())  # refused here, if they cannot be found
+        self.stop_strings.state(row.request.sampling.stop, ())  # raises an error for unsupported stop strings
         check_closing(row.request, self.stop_strings.vocabulary)
         self.rows.add(row)
         self._queue(row)
 
     def holds(self, request_id: str) -> bool:
-        """Whether `go_on` can be said to a request."""
+        """Whether `go_on` is possible for a request."""
         return self.rows.find(request_id, "resting", "parked") is not None
 
     def go_on(self, request_id: str, *, chunk_tokens: int | None = None) -> None:
-        """Begin the next chunk of a request: in its slot, if no step was taken since the last chunk ended."""
+        """Begin a request's next chunk, in its slot if no step was taken since the last chunk."""
         row = self.rows.find(request_id, "resting", "parked")
         assert row is not None, f"{request_id} has no chunk that has ended"
         if row.slot == NO_SLOT:
@@ -150,7 +150,7 @@ class Engine:
         self.rows.move(row, "running")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
+        """Add all requests and yield completions as they end; closing the iterator cancels the rest."""
         added: Counter[str] = Counter()
         try:
             for request in requests:
@@ -165,13 +165,13 @@ class Engine:
                 self.cancel(request_id)
 
     def cancel(self, request_id: str) -> Completion | None:
-        """Stop a request; what it sampled so far comes back. None if it is not here (any more)."""
+        """Cancel a request and return what it sampled so far; None if it is not here."""
         row = self.rows.find(request_id)
         return None if row is None else self._remove(row).complete("cancelled")
 
     def park(self, request_id: str) -> Parked | None:
-        """Take a request out, with its keys and values on the host. None if it is not here (any more)."""
-        if self.rows.find(request_id, "resting") is None:  # of a row that rests all is known
+        """Remove a request and return it with its keys and values on the host; None if it is not here."""
+        if self.rows.find(request_id, "resting") is None:  # all steps of a resting row are read
             self.read_pending()
         row = self.rows.find(request_id)
         if row is None:
@@ -181,7 +181,7 @@ class Engine:
         return self._remove(row).park(self.version)
 
     def _remove(self, row: EngineRow) -> EngineRow:
-        """Take a row out, whatever its state. That its chunk has ended concerns nobody any more."""
+        """Remove a row in any state, and its unreported chunk end."""
         if row.slot != NO_SLOT:
             self.slots.free(row)
         elif row.state != "parked":
@@ -193,13 +193,13 @@ class Engine:
         return row
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
-        """Prompt and response of a running request as far as sampled: what a draft for it must continue."""
+        """Prompt and response so far of a running request, which a draft must continue."""
         self.read_pending()
         row = self.rows.find(request_id, "running", "resting")
         return None if row is None else (*row.context, *self.table.sampled(row.slot)[0])
 
     def sampled(self, request_id: str, first: int = 0) -> tuple[list[int], list[float]]:
-        """Tokens of a request's response from the `first` on, as far as steps are read, and log-probabilities."""
+        """Tokens of a response from the `first` on, as far as steps are read, and log-probabilities."""
         row = self.rows.find(request_id)
         if row is None:
             return [], []
@@ -210,7 +210,7 @@ class Engine:
         return [*ids, *new_ids], [*logprobs, *new_logprobs]
 
     def weights_changed(self, version: int) -> None:
-        """The model was updated in place: forget all keys and values; rows under way are recomputed."""
+        """The model was updated in place: drop all keys and values; running rows are recomputed."""
         self.read_pending()
         under_way = self.slots.clear() + self.admission.clear()
         for row in self.rows:
@@ -221,22 +221,22 @@ class Engine:
         self.version = version
 
     def give_back_memory(self) -> None:
-        """Free the cache for others, the trainer say; rows under way will be recomputed."""
+        """Free the cache's memory, for the trainer; running rows will be recomputed."""
         self.weights_changed(self.version)
         self.runner.give_back_memory()
 
     def take_memory(self) -> None:
-        """Take the cache's memory again, at the same address."""
+        """Take the cache's memory back, at the same address."""
         self.runner.take_memory()
 
     @property
     def cache_bytes(self) -> int:
-        """Of the device's memory, beside what PyTorch allocates, while the engine is at work."""
+        """Device memory that the cache holds inside `at_work`, besides PyTorch's own."""
         return self.runner.cache_bytes
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """The cache has its memory inside; afterwards the trainer has it."""
+        """The cache has its memory inside the block; afterwards the trainer has it."""
         self.take_memory()
         try:
             yield
@@ -244,78 +244,79 @@ class Engine:
             self.give_back_memory()
 
     def drafts_by_slot(self, drafts: Mapping[str, Draft]) -> Drafts:
-        """Drafts by request id, each of what follows `tokens(id)`; without those of requests that have no slot."""
+        """Drafts by slot, from drafts by request id, which continue `tokens(id)`; only for requests with a slot."""
         self.read_pending()
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
     def ask_for_drafts(self, enabled: bool = True) -> None:
-        """Whether MTP layers say, with every step from now on, what they think comes next; see `mtp_drafts`."""
+        """Let MTP layers draft with every step from now on, or not; see `mtp_drafts`."""
         assert self.own_drafts is not None or not enabled, "an engine without MTP layers"
         self.runner.propose = enabled
 
     def mtp_drafts(self) -> Drafts:
-        """What MTP layers think that rows sample in the next step; none for rows they were not asked about."""
+        """The MTP layers' drafts for the next step; none for rows without."""
         assert self.own_drafts is not None, "an engine without MTP layers"
         self.read_pending()
         return self.own_drafts.of(self.slots.numbers(), self.table)
 
     def unread_drafts(self) -> Drafts:
-        """The same, whatever it is, of all rows: a step that checks it need not wait for the last to be read."""
+        """The MTP layers' drafts of all rows, unread: a step with them need not wait for the last to be read."""
         assert self.own_drafts is not None, "an engine without MTP layers"
         return Drafts.unread(self.slots.numbers(), self.own_drafts.num_layers)
 
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
-        """Admit what fits, sample at least one token for every running row, return what ended.
+        """Admit waiting rows, sample at least one token for every running row, return completions.
 
-        Drafts change no token, only how many a step samples. The device may be one step ahead of what is returned.
+        Drafts change how many tokens a step samples, never which. The device may be one step ahead of the
+        completions.
         """
         if drafts is not None and not drafts.is_unread:
-            self.read_pending()  # they continue what is known
-        self.slots.park_resting(untold={end.request.id for end in self.ended})
+            self.read_pending()  # drafts continue tokens that are read
+        self.slots.park_resting(unreported={end.request.id for end in self.ended})
         ready = self.admission.admit(free_slots=len(self.slots.empty), running=len(self.slots))
         self.slots.assign(ready, self.version)
-        self.slots.tell_runner()
+        self.slots.update_runner()
         drafts = None if drafts is None else self._usable(drafts)
         self.took_drafts = drafts is not None
         if drafts is None and any(step.longest_draft for step in self.pending):
-            self.read_pending()  # the table must know how far rows got
+            self.read_pending()  # the table needs the rows' lengths
         self._add_pages(drafts)
-        self.slots.tell_runner()  # rows may have passed their thinking budget meanwhile
+        self.slots.update_runner()  # rows may have reached their thinking budget
         launched = self._launch(drafts)
         self.read_pending(self.runner.steps_ahead if launched else 0)
         ended, self.ended = self.ended, []
         return ended
 
-    # One decode step, from launch to reading what it sampled.
+    # One decode step, from launch to reading.
 
     def _usable(self, drafts: Drafts) -> Drafts | None:
-        """Cut to what each row may still sample; none where their pages would drive out a row."""
+        """Drafts within each row's limit; None if their pages would preempt a row."""
         drafts = drafts.cut(self.table.left_S[drafts.slots_R] - 1)
         if not drafts.sizes_R.any():
             return None
         return drafts if self.slots.have_pages(drafts, self._unread_tokens()) else None
 
     def _add_pages(self, drafts: Drafts | None) -> None:
-        """Give every running row pages for the tokens it is about to cache; the youngest makes way for others."""
+        """Give every running row pages for its next tokens; if too few are free the youngest row is preempted."""
         while not self.slots.add_pages(drafts, self._unread_tokens()):
             if self.pending:
-                self.read_pending()  # some may end, and what they sampled must be known before one is preempted
+                self.read_pending()  # rows may end, and a preempted row's tokens must be read
             else:
                 self.slots.make_room()
 
     def _unread_tokens(self) -> int:
-        """How many tokens, at most, a row has sampled in steps with drafts that are not read."""
+        """The largest number of tokens that a row has sampled in unread steps with drafts."""
         return sum(step.longest_draft + 1 for step in self.pending if step.longest_draft)
 
     def _launch(self, drafts: Drafts | None) -> bool:
-        """Start a step for all rows that may sample another token; whether there were any."""
+        """Launch a step for all rows that may sample another token; whether there were any."""
         slots_R = self.slots.numbers()
         slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to be read
         if not len(slots_R):
             return False
-        # Siblings side by side: what they share is then read once.
+        # Siblings are neighbours, so that shared keys are read once.
         slots_R = slots_R[np.argsort(self.table.groups_S[slots_R], kind="stable")]
         block = plan_entries(slots_R, drafts)
         firsts_R = np.flatnonzero(block[1] == 0)
@@ -326,7 +327,7 @@ class Engine:
         return True
 
     def read_pending(self, steps_ahead: int = 0) -> None:
-        """Read the oldest steps until no more than so many are pending; drafts can only follow what is read."""
+        """Read the oldest steps until at most `steps_ahead` are pending."""
         while len(self.pending) > steps_ahead:
             self._read(self.pending.popleft())
         if not self.slots:
@@ -334,7 +335,7 @@ class Engine:
 
     def _read(self, step: PendingStep) -> None:
         sampled = step.read()
-        # else the row ended a step before, or had sampled all it may
+        # else the row ended a step before, or was at its limit
         here_R = (self.table.reuses_S[step.slots_R] == step.reuses_R) & (sampled.counts_E[step.firsts_R] > 0)
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
@@ -357,7 +358,7 @@ class Engine:
             self._finish(self.slots[int(slots_R[place])], stopped=ends_R[place] == STOPPED)
 
     def _finish(self, row: EngineRow, *, stopped: bool) -> None:
-        """Of a row that met no stop id or string and has not sampled all it may, only a chunk has ended."""
+        """End a row that stopped or is at its limit; of any other row only the chunk ends."""
         sampled = len(row.sampled) + int(self.table.sampled_S[row.slot])
         if not stopped and row.limit(int(self.table.sampled_S[row.slot])) > 0:
             self._pass_budget(row)
@@ -372,14 +373,14 @@ class Engine:
     # The budget of thinking tokens.
 
     def _closing(self, row: EngineRow) -> tuple[int, ...]:
-        """What is to be put behind a row's tokens, before it may sample another one."""
+        """Tokens to insert after a row's tokens, before it samples another."""
         if row.request.sampling.thinking_budget is None:
             return ()
         sampled = self.table.sampled(row.slot)[0] if row.slot != NO_SLOT else []
         return closing_due(row.request, (*row.context, *sampled), self.stop_strings.vocabulary)
 
     def _pass_budget(self, row: EngineRow) -> None:
-        """A running row has reached it: its thinking is closed, or it goes on in its slot."""
+        """Close the thinking of a running row at its budget, or let it continue in its slot."""
         if self._closing(row):
             self.slots.free(row)
             self._queue(row, first=True)
@@ -387,7 +388,7 @@ class Engine:
             self.slots.renew(row)
 
     def _queue(self, row: EngineRow, *, first: bool = False) -> None:
-        """Wait for a slot, with what closes its thinking put in: it is computed as a prompt is."""
+        """Queue a row, after inserting the tokens that close its thinking; they are computed like a prompt."""
         finish = put_closing(row, self._closing(row), self.version, self.stop_strings)
         if finish is None:
             self.admission.queue(row, first=first)
@@ -395,7 +396,7 @@ class Engine:
             self._end(row, finish)
 
     def _end(self, row: EngineRow, finish: Finish) -> None:
-        """Of a row without a slot, all of whose room was taken by what was put in."""
+        """End a row without a slot, whose limit was reached by inserted tokens."""
         if row.state not in ("waiting", "parked"):
             self.rows.move(row, "waiting")
         if finish != "chunk":

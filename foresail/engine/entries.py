@@ -1,7 +1,7 @@
-"""What one decode step works on: an entry per running row, and one more per drafted token.
+"""The entries of a decode step: one for each running row, and one for each drafted token.
 
-A drafted token is an entry like any other, with a place in the cache behind its row's context. So the step
-that verifies drafts is the step that decodes, only with more entries.
+A drafted token is an entry like any other, with a place in the cache after its row's context. So a step that
+verifies drafts is a decode step with more entries.
 
 Legend: E entries.
 """
@@ -20,13 +20,13 @@ from foresail.engine.drafts import Drafts
 class Entries:
     """Equal columns, numpy on the host and int32 tensors on the device; the entries of a row are neighbours.
 
-    A row's last token is its entry at offset 0, its n-th drafted token the one at offset n. An entry is cached
-    that many places behind the context; it sees the context, the entries of its row before it, and itself.
+    A row's last token is its entry at offset 0, its n-th drafted token at offset n. An entry is cached `offset`
+    places after the context; it sees the context, its row's earlier entries and itself.
     """
 
     slots_E: Any
     offsets_E: Any
-    drafts_E: Any  # the drafted token, or `UNREAD`; nothing at offset 0, where the row's last token stands
+    drafts_E: Any  # the drafted token, or `UNREAD`; unused at offset 0
 
     def __len__(self) -> int:
         return len(self.slots_E)

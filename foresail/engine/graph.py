@@ -19,18 +19,18 @@ from foresail.engine.packs import NUM_LINES
 
 @dataclass(frozen=True, kw_only=True)
 class GraphKind:
-    """Each kind is a graph of its own; plain ones are captured at the start, the others when first needed."""
+    """The kind of a graph; plain ones are captured at the start, others when first needed."""
 
     size: int
-    packed: bool = False  # shared beginnings are read once
+    packed: bool = False  # reads shared prefixes once
     truncates: bool = False  # some row uses top-k, top-p or min-p
-    rows: int = 0  # at most, where MTP layers follow
-    propose: bool = False  # and say what comes next
+    rows: int = 0  # at most, if MTP layers follow
+    propose: bool = False  # MTP layers draft
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a step works on, as the host lays it out."""
+    """The input of a step, as the host plans it."""
 
     kind: GraphKind
     block: np.ndarray
@@ -38,7 +38,7 @@ class Plan:
 
 
 class Graph:
-    """A captured step and the entries it reads, which are the scratch row's until told otherwise."""
+    """A captured step and the entries it reads, which are the scratch row's at first."""
 
     def __init__(self, size: int, scratch: int, device: torch.device) -> None:
         self.padding = np.concatenate(
@@ -54,12 +54,12 @@ class Graph:
         self.sampled_4E: Tensor
 
     def capture(self, step: Callable[[], Tensor], memory: tuple[int, int], stream: torch.cuda.Stream) -> None:
-        """Run once on scratch rows, so that all kernels are loaded, and once more while being captured."""
+        """Run once on scratch rows to load all kernels, then once more to capture."""
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             step()
             stream.synchronize()
-            # other threads, such as a reward model's, go on meanwhile
+            # thread_local: other threads, such as a reward model's, may use the device
             self.cuda.capture_begin(memory, capture_error_mode="thread_local")  # type: ignore[arg-type]
             self.sampled_4E = step()
             self.cuda.capture_end()
@@ -72,7 +72,7 @@ class Graph:
 
     def _upload(self, plan: Plan) -> None:
         count = plan.block.shape[1]
-        self.uploaded.synchronize()  # the last upload must have left the staging buffer
+        self.uploaded.synchronize()  # the staging buffer is free after the last upload
         staged = self.staging.numpy()
         staged[:NUM_COLUMNS, :count], staged[NUM_COLUMNS:, :count] = plan.block, plan.packs
         staged[:, count:] = self.padding[:, count:]
@@ -82,7 +82,7 @@ class Graph:
 
 
 class Readback:
-    """What a step sampled, on its way to the host."""
+    """Copies a step's sampled tokens to the host."""
 
     def __init__(self) -> None:
         self.host = torch.empty(0, dtype=torch.int32)

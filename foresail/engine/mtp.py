@@ -1,14 +1,14 @@
-"""Drafts by the model's own MTP layers, and their keys and values kept in step with the decoder's.
+"""Drafts by the model's own MTP layers, which follow every decode step with their keys and values.
 
-Layer k's key at a place needs the decoder's stream there and the k tokens behind it. After a decode step the tokens
-that stand are known up to one behind the last place, so layer 1 is exact there and predicts the next token but one;
-layer 2 takes that prediction for the token, and so on: as many drafted tokens as layers. Keys made with drafted
-tokens are made again at the next step, when the true ones are known: streams of a row's last places are kept.
+Layer k's key at a place needs the decoder's stream there and the k tokens after it. After a decode step one token
+after the last place is known, so layer 1 is exact there and predicts the token after it; layer 2 uses that
+prediction as the token, and so on: one drafted token per layer. Keys made with drafted tokens are computed again at
+the next step from the stored streams of a row's last places.
 
-A drafted token is sampled as the token itself will be, with the noise of its own position: where layer and decoder
-think alike, so do their samples, at any temperature.
+A drafted token is sampled with the noise of its position, as the decoder will: similar distributions then give the
+same token at any temperature.
 
-On CUDA `mtp_cuda.py` does the same, with sizes that are known beforehand.
+On CUDA `mtp_cuda.py` does the same with fixed sizes.
 
 Legend: S slots, E entries, R rows, K MTP layers, J = K - 1 places kept of a row, W places computed, D hidden size,
 V vocabulary.
@@ -34,7 +34,7 @@ Sampler = Callable[[Tensor, Tensor, Tensor], Tensor]  # of logits, slots, and po
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What a decode step leaves: the stream and the token at every entry, and how many of a row stand."""
+    """The result of a decode step: stream and token at every entry, and each row's number of kept tokens."""
 
     stream_ED: Tensor
     tokens_E: Tensor
@@ -43,7 +43,7 @@ class Verified:
 
 
 class MtpState:
-    """What is kept of every row; forget those that come into a slot."""
+    """The stored state of every row; `forget` resets slots with new rows."""
 
     def __init__(self, model: Decoder, num_slots: int) -> None:
         self.model, self.layers = model, model.shape.mtp
@@ -51,8 +51,8 @@ class MtpState:
         hidden, device = model.shape.hidden_size, model.device
         self.stream_SJD = torch.zeros(num_slots, self.kept, hidden, device=device)
         self.next_SJ = torch.zeros(num_slots, self.kept, dtype=torch.int64, device=device)
-        self.known_S = torch.zeros(num_slots, dtype=torch.int64, device=device)  # places kept of each row
-        # What was drafted last. That of the slot's row before is a bad draft, and no more than that.
+        self.known_S = torch.zeros(num_slots, dtype=torch.int64, device=device)  # stored places of each row
+        # The last drafts. One of the slot's previous row is harmless: drafts are checked.
         self.ahead_SK = torch.zeros(num_slots, self.layers, dtype=torch.int64, device=device)
 
     @property
@@ -61,13 +61,13 @@ class MtpState:
         return self.model.mtp_heads(self.model.embed.weight if head is None else head.weight)
 
     def forget(self, slots: Tensor) -> None:
-        """Whose places are those of another row."""
+        """Reset slots whose stored places are of another row."""
         self.known_S[slots] = 0
 
     def fill(
         self, stream_TD: Tensor, heads: MtpHeads, ids_KT: Tensor, positions_T: Tensor, attend: CachedAttend
     ) -> None:
-        """Keys and values of a prompt, whose tokens 1, 2, … places on are the lines of ids_KT."""
+        """Compute keys and values of a prompt; line k of ids_KT has the tokens k + 1 places later."""
         for number, ids_T in enumerate(ids_KT):
             last = number == self.kept
             stream_TD, _ = heads.run(number, stream_TD, ids_T, positions_T, attend, fill=last)
@@ -85,7 +85,7 @@ class MtpDrafter(MtpState):
         *,
         propose: bool,
     ) -> Tensor:
-        """Write the layers' keys and values for what now stands; with `propose`, K drafted tokens of each row."""
+        """Write the layers' keys and values of kept tokens; with `propose`, also draft K tokens for each row."""
         rows = DraftRows.of(entries, done)
         window = self._window(entries, done, rows)
         last_R = len(rows.slots_R) * self.kept + rows.firsts_R + rows.counts_R - 1
@@ -107,7 +107,7 @@ class MtpDrafter(MtpState):
         return drafts_RK
 
     def _window(self, entries: Entries, done: Verified, rows: DraftRows) -> DraftWindow:
-        """The kept places of every row, then all entries; needed are those that are known and those that stand."""
+        """The stored places of every row, then all entries; known places and kept tokens are needed."""
         num_rows, device = len(rows.slots_R), rows.slots_R.device
         kept_J = torch.arange(-self.kept, 0, device=device)
         before_RJ = kept_J.expand(num_rows, -1)
@@ -126,7 +126,7 @@ class MtpDrafter(MtpState):
     def _token_at(
         self, rows: DraftRows, done: Verified, drafts_RK: Tensor, rows_W: Tensor, steps_W: Tensor
     ) -> Tensor:
-        """The token so many places behind a row's last one before the step: saved, sampled, or drafted."""
+        """The token at a distance from a row's last one before the step: stored, sampled, or drafted."""
         counts_W, firsts_W = rows.counts_R[rows_W], rows.firsts_R[rows_W]
         sampled_W = done.tokens_E[(firsts_W + steps_W - 1).clamp(0, len(done.tokens_E) - 1)]
         drafted_W = drafts_RK[rows_W, (steps_W - counts_W - 1).clamp(0, self.layers - 1)]
@@ -137,7 +137,7 @@ class MtpDrafter(MtpState):
         return torch.where(steps_W <= 0, kept_W, tokens_W)
 
     def _keep(self, rows: DraftRows, done: Verified, drafts_RK: Tensor) -> None:
-        """The last places of every row, for the next step."""
+        """Store the last places of every row for the next step."""
         if not self.kept:
             return
         num_rows, device = len(rows.slots_R), rows.slots_R.device
@@ -154,7 +154,7 @@ class MtpDrafter(MtpState):
 
 @dataclass(frozen=True, kw_only=True)
 class DraftRows:
-    """A step's rows by number: their slots, first entries, positions there, and how many of their tokens stand."""
+    """A step's rows by number: slots, first entries, positions there, and numbers of kept tokens."""
 
     slots_R: Tensor
     firsts_R: Tensor
@@ -181,7 +181,7 @@ class DraftRows:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftWindow:
-    """Places that the layers compute: whose, how far from the row's last one before the step, and the streams."""
+    """Places to compute: their rows, distances from the row's last one before the step, and streams."""
 
     rows_W: Tensor
     steps_W: Tensor

@@ -1,4 +1,4 @@
-"""Drafts by MTP layers on CUDA: as `mtp.py` has it, in a graph, with sizes that are known beforehand.
+"""Drafts by MTP layers on CUDA: `mtp.py` with fixed sizes, for CUDA graphs.
 
 Legend: E entries, R rows, K MTP layers, W places computed, S slots, P pages per row, V vocabulary, D
 hidden size, d head size.
@@ -20,7 +20,7 @@ from foresail.model.readouts import logits
 
 
 class CudaMtpDrafter(MtpState):
-    """Of the rows of a device's table, whose last one is the scratch row."""
+    """The drafter of a device's table, whose last row is the scratch row."""
 
     def __init__(self, model: Decoder, pages_SP: Tensor, page_size: int) -> None:
         super().__init__(model, num_slots=len(pages_SP))
@@ -36,7 +36,7 @@ class CudaMtpDrafter(MtpState):
         num_rows: int,
         propose: bool,
     ) -> Tensor:
-        """As `MtpDrafter.follow`. `num_rows` is at least the number of rows; lines behind theirs mean nothing."""
+        """As `MtpDrafter.follow`. `num_rows` is at least the number of rows; further lines are unused."""
         layout = lay_out(
             entries,
             done.tokens_E,

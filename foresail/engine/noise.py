@@ -1,7 +1,7 @@
 """Sampling noise as a pure function of (seed, step, problem, sample, position).
 
 The first four are folded into one 64-bit key per request; the key and the token's position give one
-uniform number through SplitMix64, a counter-based generator. No state is kept, so batching, preemption
+uniform number through SplitMix64, a counter-based generator. There is no state, so batching, preemption
 and replay cannot change a token.
 """
 
@@ -19,13 +19,13 @@ MIX_2 = -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
 
 
 def noise_key(seed: int, step: int, problem: str, sample: int) -> int:
-    """A signed 64-bit key: noise_key(0, 3, "gsm8k:17", 5) names one response for ever."""
+    """A signed 64-bit key: noise_key(0, 3, "gsm8k:17", 5) names one response."""
     text = f"{seed}\x1f{step}\x1f{problem}\x1f{sample}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def branch_key(key: int, prompt: Sequence[int], count: int) -> int:
-    """Of another response in the same episode: to this prompt, which was asked `count` times before."""
+    """The key of another response in an episode, to a prompt that was asked `count` times before."""
     text = f"{key}\x1f{count}\x1f{','.join(map(str, prompt))}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 

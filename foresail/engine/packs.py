@@ -1,7 +1,7 @@
-"""Which entries of a decode step read the same pages, so that a kernel can read them once for all.
+"""Groups entries of a decode step that read the same pages into packs, so that a kernel reads them once.
 
-A pack is a run of neighbouring entries whose rows begin with the very same pages: the samples of one prompt,
-or one row with its drafted tokens. On a GPU the keys they share then pass through a multiprocessor once.
+A pack is a run of neighbouring entries whose rows begin with the same pages: the samples of one prompt, or one row
+with its drafted tokens.
 
 Legend: E entries, R runs of entries that may be packed.
 """

@@ -1,7 +1,7 @@
-"""Who owns which page of the KV cache, and which pages hold what. Counts only; the tensors live in `cache`.
+"""Counts the owners of the KV cache's pages and names their content; the tensors are in `cache`.
 
-A page filled to its end can be given a name, made from all tokens up to its end. When its last owner leaves,
-a named page stays readable until its place is needed: a later prompt that begins alike takes it up again.
+A full page can get a name, made from all tokens up to its end. Without owners a named page stays readable until it
+is needed: a later prompt with the same beginning uses it again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ Name = bytes
 
 
 class PagePool:
-    """Pages 0..n-1 with a count of owners each; a page is free when nobody owns it."""
+    """Pages 0..n-1, each with its number of owners; a page without owners is free."""
 
     def __init__(self, num_pages: int) -> None:
         self.num_pages = num_pages
         self._free = list(range(num_pages - 1, -1, -1))
-        self._idle: OrderedDict[int, None] = OrderedDict()  # named, without an owner; the oldest goes first
+        self._idle: OrderedDict[int, None] = (
+            OrderedDict()
+        )  # named, without an owner; the oldest is used first
         self._owners = [0] * num_pages
         self._names: dict[int, Name] = {}
         self._named: dict[Name, int] = {}
@@ -54,17 +56,17 @@ class PagePool:
                     self._free.append(page)
 
     def remember(self, pages: Sequence[int], names: Sequence[Name]) -> None:
-        """These pages hold what their names say. Where another page holds it already, that one stays."""
+        """Name these pages by their content; a page that already has a name's content keeps it."""
         for page, name in zip(pages, names, strict=True):
             if page not in self._names and name not in self._named:
                 self._names[page], self._named[name] = name, page
 
     def names(self, pages: Sequence[int]) -> list[Name]:
-        """Of as many leading pages as have one."""
+        """The names of the leading pages that have one."""
         return [self._names[page] for page in takewhile(self._names.__contains__, pages)]
 
     def find(self, names: Sequence[Name]) -> list[int]:
-        """The pages of as many leading names as are known."""
+        """The pages of the leading known names."""
         pages = []
         for name in names:
             page = self._named.get(name)
@@ -74,13 +76,13 @@ class PagePool:
         return pages
 
     def forget_names(self, pages: Iterable[int]) -> None:
-        """These pages, which have owners, will not hold what their names say."""
+        """Remove the names of these pages, which have owners."""
         for page in pages:
             if (name := self._names.pop(page, None)) is not None:
                 del self._named[name]
 
     def forget(self) -> None:
-        """All names are void: the weights that filled the pages are gone."""
+        """Remove all names, since the weights have changed."""
         self._free += self._idle
         self._idle.clear()
         self._names.clear()

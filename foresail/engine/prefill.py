@@ -1,4 +1,4 @@
-"""A piece of a context on its way into the cache."""
+"""Chunks of contexts to compute into the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PrefillChunk:
     tokens: Sequence[int]
     start: int
     pages: Sequence[int]
-    following: Sequence[int] = ()  # tokens behind the last one, as far as known: MTP layers look there
+    following: Sequence[int] = ()  # known tokens after the last one, for MTP layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class PackedPrefill:
 def tokens_ahead(chunks: Sequence[PrefillChunk], layers: int) -> np.ndarray:
     """For each packed token those 1, 2, … places on, a line each: 3 5 | 8 -> 5 8, and for two layers 8 8 below.
 
-    Behind the last one known that one stands again; MTP layers make these few keys with it.
+    After the last known token that one is repeated; MTP layers use it for these few keys.
     """
     lines: list[list[list[int]]] = [[] for _ in range(layers)]
     for chunk in chunks:

@@ -1,7 +1,7 @@
-"""Prefixes on their way into the cache: begun once for all rows that share them, and filled in chunks.
+"""Fills shared prefixes into the cache, once for all rows that share them, in chunks.
 
-A prefix is a context without its last token. What another request left in the cache is found by the names
-of its pages and not computed again.
+A prefix is a context without its last token. Pages that another request left in the cache are found by their names
+and not computed again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from foresail.engine.prefill import PrefillChunk
 
 @dataclass(eq=False)
 class Prefix:
-    """Its tokens and pages, how much of it is computed, and how many rows hold pages of it and wait.
+    """A prefix's tokens and pages, how much is computed, and how many waiting rows hold its pages.
 
-    It is `ready` when it is filled to its `goal`, and so are all before it, whose pages it may count on.
+    It is `ready` when it and all before it, whose pages it may use, are filled to their `goal`.
     """
 
     number: int
     tokens: tuple[int, ...]
     pages: list[int]
     filled: int
-    next_token: int | None = None  # behind it, in the row that came first
+    next_token: int | None = None  # after it, in the first row
     num_rows: int = 0
     ready: bool = False
-    goal: int = field(init=False)  # all tokens; fewer, where only others want the first pages
+    goal: int = field(init=False)  # all tokens; fewer if only other prefixes need its first pages
 
     def __post_init__(self) -> None:
         self.goal = len(self.tokens)
@@ -39,17 +39,16 @@ class Prefix:
 
 
 class Prefixes:
-    """Later prefixes may count on the pages of earlier ones, so they are filled in order.
+    """Prefixes are filled in order, since later ones may use the pages of earlier ones.
 
-    One stays while any row in the queue wants it. Of one that was given up before it was filled, the pages stay on
-    which later ones count.
+    A prefix stays while a queued row needs it. Of an unfilled one without rows, the pages that later ones use stay.
     """
 
     def __init__(self, pool: PagePool, page_size: int) -> None:
         self.pool, self.page_size = pool, page_size
         self.by_tokens: dict[tuple[int, ...], Prefix] = {}
-        self.unfilled: deque[Prefix] = deque()  # not full, or behind one that is not
-        self.wanted: Counter[tuple[int, ...]] = Counter()
+        self.unfilled: deque[Prefix] = deque()  # not full, or after one that is not
+        self.num_queued: Counter[tuple[int, ...]] = Counter()
         self._numbers = count(1)
 
     def __contains__(self, tokens: tuple[int, ...]) -> bool:
@@ -61,14 +60,14 @@ class Prefixes:
         return sum(max(0, prefix.goal - prefix.filled) for prefix in self.unfilled)
 
     def want(self, tokens: tuple[int, ...]) -> None:
-        """A row has queued up that will run from this prefix."""
-        self.wanted[tokens] += 1
+        """Count a queued row with this prefix."""
+        self.num_queued[tokens] += 1
 
     def unwant(self, tokens: tuple[int, ...]) -> None:
-        """One of these rows runs, or is gone."""
-        self.wanted[tokens] -= 1
-        if not self.wanted[tokens]:
-            del self.wanted[tokens]
+        """Discount a row that runs or was removed."""
+        self.num_queued[tokens] -= 1
+        if not self.num_queued[tokens]:
+            del self.num_queued[tokens]
             prefix = self.by_tokens.pop(tokens, None)
             if prefix is not None and prefix.ready:
                 self.pool.release(prefix.pages)
@@ -76,13 +75,13 @@ class Prefixes:
                 self._trim()
 
     def pages_needed(self, tokens: tuple[int, ...]) -> int:
-        """At most so many free pages are taken by joining; one is for the half-filled last page."""
+        """The most free pages that joining takes, with one for the half-filled last page."""
         return 1 if tokens in self.by_tokens else count_pages(len(tokens), self.page_size) + 1
 
     def begin(self, tokens: tuple[int, ...], next_token: int | None = None) -> Prefix:
-        """Find what is cached of a prefix already, and take pages for the rest.
+        """Find a prefix's cached pages, and take pages for the rest.
 
-        Its whole pages get their names at once: who comes later is filled later, or in the same pass.
+        Its whole pages get their names immediately, since later prefixes are filled later or in the same pass.
         """
         names = page_names(tokens, self.page_size)
         known = self.pool.find(names)
@@ -96,7 +95,7 @@ class Prefixes:
         return prefix
 
     def join(self, tokens: tuple[int, ...], next_token: int | None = None) -> tuple[Prefix, list[int]]:
-        """What to wait for, and one row's pages: whole ones are shared, the half-filled last one is its own."""
+        """The prefix to wait for, and a row's pages: shared whole ones, and its own half-filled last one."""
         prefix = self.by_tokens.get(tokens) or self.begin(tokens, next_token)
         prefix.num_rows += 1
         whole = prefix.pages[: len(tokens) // self.page_size]
@@ -104,12 +103,12 @@ class Prefixes:
         return prefix, whole + self.pool.take(len(prefix.pages) - len(whole))
 
     def leave(self, prefix: Prefix) -> None:
-        """A row that joined runs, or is gone."""
+        """Discount a joined row that runs or was removed."""
         prefix.num_rows -= 1
         self.unwant(prefix.tokens)
 
     def next_chunks(self, budget: int) -> list[PrefillChunk]:
-        """The next tokens to compute, at most so many; from here on they count as filled."""
+        """The next chunks of at most `budget` tokens; they count as filled."""
         chunks = []
         for prefix in self.unfilled:
             tokens = prefix.tokens[prefix.filled : min(prefix.filled + budget, prefix.goal)]
@@ -128,27 +127,27 @@ class Prefixes:
         while self.unfilled and self.unfilled[0].is_full():
             prefix = self.unfilled.popleft()
             prefix.ready = True
-            if self.by_tokens.get(prefix.tokens) is not prefix:  # given up, and filled for others
+            if self.by_tokens.get(prefix.tokens) is not prefix:  # without rows: filled for later prefixes
                 self.pool.release(prefix.pages)
         return chunks
 
     def release_unused(self) -> bool:
-        """Give back what is only kept for rows in the queue; whether there was any."""
+        """Release full prefixes that only queued rows need; whether there were any."""
         idle = [prefix for prefix in self.by_tokens.values() if prefix.ready and not prefix.num_rows]
         for prefix in idle:
             self.pool.release(self.by_tokens.pop(prefix.tokens).pages)
         return bool(idle)
 
     def clear(self) -> None:
-        """Forget all, who wants what as well."""
+        """Forget all prefixes and queued rows."""
         for prefix in dict.fromkeys([*self.by_tokens.values(), *self.unfilled]):
             self.pool.release(prefix.pages)
         self.by_tokens.clear()
         self.unfilled.clear()
-        self.wanted.clear()
+        self.num_queued.clear()
 
     def _trim(self) -> None:
-        """Free what was given up, but for the pages on which later prefixes count."""
+        """Free prefixes without rows, except the pages that later prefixes use."""
         shared: set[int] = set()  # pages of later prefixes
         remaining: deque[Prefix] = deque()
         for prefix in reversed(self.unfilled):
@@ -156,7 +155,7 @@ class Prefixes:
                 num_shared = sum(1 for _ in takewhile(shared.__contains__, prefix.pages))
                 prefix.goal = num_shared * self.page_size
                 unshared = prefix.pages[0 if prefix.is_full() else num_shared :]
-                # Nobody may count on pages that will never be filled.
+                # These pages will never be filled, so they lose their names.
                 self.pool.forget_names(prefix.pages[max(num_shared, prefix.filled // self.page_size) :])
                 self.pool.release(unshared)
                 if prefix.is_full():

@@ -1,4 +1,4 @@
-"""What the engine takes and gives: token ids in; ids, log-probabilities and policy versions out."""
+"""The engine's requests and completions: token ids in; ids, log-probabilities and policy versions out."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ class Request:
     sampling: Sampling
     stop_ids: tuple[int, ...] = ()
     begun: int = (
-        0  # of the prompt, the last so many tokens are the response's first: stop strings may begin there
+        0  # number of the prompt's last tokens that belong to the response: stop strings may begin there
     )
     closing: tuple[
         int, ...
-    ] = ()  # put in at sampling.thinking_budget, where thinking is open: see `thinking`
+    ] = ()  # inserted at sampling.thinking_budget to close open thinking: see `thinking`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parked:
-    """A request that left its engine half-way, with its keys and values in host memory.
+    """An unfinished request outside an engine, with its keys and values in host memory.
 
-    Any engine with the same weights goes on from there: `engine.resume(parked)`. Without keys and values, or
-    under other weights, they are computed again; the tokens are the same either way. Keys and values may also
-    be those of the first tokens alone, as when a request comes back with a longer prompt: then the rest is
-    computed.
+    Any engine with the same weights continues it: `engine.resume(parked)`. Missing keys and values, or those of
+    other weights, are computed again; the tokens are the same. They may also cover only the first tokens, for a
+    request with a longer prompt: then the rest is computed.
     """
 
     request: Request
@@ -78,10 +77,10 @@ class SavedKV:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What was sampled: a stop token, or the one that completes a stop string, is the last of `ids`.
+    """The sampled tokens; a stop token, or the one that completes a stop string, is the last of `ids`.
 
-    After a chunk there may be more. `forced` are the places in `ids` of tokens that were put in and not sampled,
-    with log-probability 0. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
+    After a chunk more may follow. `forced` are the positions in `ids` of inserted tokens, with log-probability 0.
+    `side` is named data of the last tokens of prompt and `ids`, at least of all `ids`.
     """
 
     request: Request
@@ -94,10 +93,10 @@ class Completion:
 
 
 def check(request: Request, shape: ModelShape, num_pages: int, page_size: int) -> None:
-    """Refuse what could never run."""
+    """Refuse a request that could never run."""
     max_context = shape.max_context
     longest = len(request.prompt) + request.sampling.max_new_tokens
-    # One more: the half-filled last page of a prompt is held twice for a moment.
+    # One more: a prompt's half-filled last page is briefly held twice.
     pages = -(-longest // page_size) + 1
     if not request.prompt:
         raise ValueError(f"request {request.id} has an empty prompt; give it at least one token")

@@ -1,8 +1,8 @@
-"""The experts of every cached token, beside its keys and values: what the trainer is to route by again.
+"""Records the experts of every cached token beside its keys and values, for the trainer to replay.
 
-Whoever has a page has the choices of its tokens: prefixes that requests share, rows that come back from the host,
-drafts that were taken back and written over. Of prompts the last layer is not computed (`Decoder.forward` without a
-readout), so nothing is known of it there, and no loss depends on it.
+The choices belong to pages, so shared prefixes, rows restored from the host and overwritten drafts need no extra
+work. For prompts the last layer is not computed (`Decoder.forward` without a readout), so its choices are unknown
+there; no loss depends on them.
 
 Legend: L layers with experts, N pages, T tokens, A active experts.
 """
@@ -20,7 +20,7 @@ UNKNOWN = -1
 
 
 class RouteCache:
-    """Choices by place, as keys and values are kept: page * page_size + offset."""
+    """Choices by place, as keys and values: page * page_size + offset."""
 
     def __init__(self, shape: ModelShape, num_pages: int, page_size: int, device: torch.device) -> None:
         for refusal in replay_refusals(True, shape):
@@ -35,7 +35,7 @@ class RouteCache:
         rows.index_copy_(0, places_T.long(), experts_TA.to(torch.int16))
 
     def forget_last_layer(self, places_T: Tensor) -> None:
-        """Of tokens that were filled in: an earlier owner of the page may have left its own."""
+        """Mark the last layer's choices of prompt tokens as unknown."""
         self.experts[-1].flatten(0, 1).index_fill_(0, places_T.long(), UNKNOWN)
 
     def read(self, pages_N: Tensor, num_tokens: int) -> np.ndarray:
@@ -45,7 +45,7 @@ class RouteCache:
 
 
 class RecordedRoutes:
-    """A `Route` that leaves choices as they are, and keeps those of the pass's tokens."""
+    """A `Route` that records the choices of a pass without changing them."""
 
     def __init__(self, cache: RouteCache, places_T: Tensor) -> None:
         self.cache, self.places_T = cache, places_T

@@ -1,9 +1,9 @@
-"""A request on its way through the engine, and the one state it is in.
+"""The rows of an engine, one per request, and their states.
 
     waiting -> filling -> running <-> resting -> parked -> waiting
 
-A row that is filling or running may have to wait again, and from every state it can be taken out. One whose chunk
-is full with what a thinking budget has put in is parked without having run.
+A filling or running row may return to waiting, and every row can be removed. A row whose chunk is filled by the
+tokens that a thinking budget inserts is parked without having run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ State = Literal[
     "running",  # has a slot, is decoded
     "resting",  # has a slot; its chunk has ended
     "parked",  # its chunk has ended and others needed the slot
-    "done",  # not here any more
+    "done",  # removed
 ]
 NEXT_STATES: dict[State, tuple[State, ...]] = {
     "waiting": ("filling", "parked", "done"),
@@ -38,9 +38,9 @@ NEXT_STATES: dict[State, tuple[State, ...]] = {
 
 @dataclass(eq=False)
 class EngineRow:
-    """Its tokens so far, what was sampled of them, and the pages it owns; all but the last token are cached there.
+    """A request's tokens so far, those it sampled, and its pages, where all tokens but the last are cached.
 
-    What it samples in its slot is in the engine's table until it leaves the slot.
+    Tokens sampled in its slot are in the engine's table until it leaves the slot.
     """
 
     request: Request
@@ -48,8 +48,8 @@ class EngineRow:
     chunk_tokens: int | None = None
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
-    forced: list[int] = field(default_factory=list)  # places of `sampled` that were put in
-    experts: list[Any] = field(default_factory=list)  # of its first tokens, where they are recorded
+    forced: list[int] = field(default_factory=list)  # positions in `sampled` of inserted tokens
+    experts: list[Any] = field(default_factory=list)  # of its first tokens, if recorded
     state: State = "waiting"
     slot: int = NO_SLOT
     pages: list[int] = field(default_factory=list)
@@ -58,7 +58,7 @@ class EngineRow:
 
     @staticmethod
     def of(parked: Parked, policy_version: int, chunk_tokens: int | None) -> EngineRow:
-        """The row of a parked request; keys and values of other weights are left aside."""
+        """The row of a parked request, without keys and values of other weights."""
         return EngineRow(
             request=parked.request,
             context=(*parked.request.prompt, *parked.ids),
@@ -72,24 +72,24 @@ class EngineRow:
 
     @property
     def prefix_tokens(self) -> tuple[int, ...]:
-        """What must be cached before it can run."""
+        """The tokens that must be cached before it can run."""
         return self.context[:-1]
 
     @property
     def all_saved(self) -> bool:
-        """Whether nothing of its prefix need be computed."""
+        """Whether its whole prefix is saved."""
         return self.saved is not None and self.saved.num_tokens == len(self.context) - 1
 
     def limit(self, sampled: int = 0) -> int:
-        """How many tokens it may sample from here on, having sampled so many in its slot.
+        """How many more tokens it may sample after `sampled` tokens in its slot.
 
-        To the end of its chunk, and to its thinking budget, where it is asked whether it still thinks.
+        Up to the end of its chunk or its thinking budget, where its thinking is checked.
         """
         left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context) - sampled
         if self.chunk_tokens is not None:
             left = min(left, self.chunk_tokens - sampled)
         budget = self.request.sampling.thinking_budget
-        to_budget = 0 if budget is None else budget - len(self.said) - sampled
+        to_budget = 0 if budget is None else budget - len(self.response) - sampled
         return min(left, to_budget) if to_budget > 0 else left
 
     @property
@@ -97,12 +97,12 @@ class EngineRow:
         return list(self.context[len(self.request.prompt) :])
 
     @property
-    def said(self) -> tuple[int, ...]:
-        """In which a stop string may have begun: what it has sampled, and what it sampled as an earlier request."""
+    def response(self) -> tuple[int, ...]:
+        """The response so far, also of earlier requests that this one continues: stop strings may begin in it."""
         return self.context[len(self.request.prompt) - self.request.begun :]
 
     def extend(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
-        """Take over what was sampled in a slot."""
+        """Add tokens sampled in a slot."""
         self.context += tuple(tokens)
         self.logprobs = [*self.logprobs, *logprobs]
         self.versions = [*self.versions, *[policy_version] * len(tokens)]
@@ -110,14 +110,14 @@ class EngineRow:
             self.chunk_tokens -= len(tokens)
 
     def put_in(self, tokens: Sequence[int], policy_version: int) -> None:
-        """As if it had sampled these."""
+        """Insert these tokens as if they were sampled."""
         first = len(self.context) - len(self.request.prompt)
         self.extend([*tokens], [0.0] * len(tokens), policy_version)
         self.forced = [*self.forced, *range(first, first + len(tokens))]
 
     @property
     def side(self) -> Mapping[str, list[Any]]:
-        """Of all its tokens: nothing is known of the last one, which was sampled and not computed."""
+        """The experts of all its tokens but the last, which was not computed."""
         if not self.experts:
             return {}
         return {CHOSEN_EXPERTS: [*self.experts, *[None] * (len(self.context) - len(self.experts))]}
@@ -147,10 +147,10 @@ class EngineRow:
 
 
 class EngineRows:
-    """All rows of an engine, by request id, and how many are in each state. Nobody else changes a state."""
+    """All rows of an engine by request id, and the number in each state; states change only here."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, list[EngineRow]] = {}  # requests may have the same id
+        self.by_id: dict[str, list[EngineRow]] = {}  # ids need not be unique
         self.count: dict[State, int] = dict.fromkeys(NEXT_STATES, 0)
 
     def __iter__(self) -> Iterator[EngineRow]:
@@ -174,6 +174,6 @@ class EngineRows:
             del self.by_id[row.request.id]
 
     def find(self, request_id: str, *states: State) -> EngineRow | None:
-        """The oldest row of that id, in one of these states where any are given."""
+        """The oldest row with this id, in one of these states if given."""
         rows = self.by_id.get(request_id, ())
         return next((row for row in rows if not states or row.state in states), None)

@@ -1,4 +1,4 @@
-"""What the engine asks of the device its model is on."""
+"""The interface of runners, which do the engine's forward passes on a device."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from foresail.model.kernels.available import can_fuse
 class Runner(Protocol):
     """Forward passes over the cache, and the device's copy of the table."""
 
-    steps_ahead: int  # how many decode steps may be under way while the host goes on
-    efficient_prefill_tokens: int  # prompt tokens a pass should have, where so many wait
-    cache_bytes: int  # that PyTorch's allocator does not see
-    propose: bool  # whether the next steps ask MTP layers, which follow them anyway, for drafts
+    steps_ahead: int  # decode steps that may be unread
+    efficient_prefill_tokens: int  # prompt tokens that a pass should have, if so many wait
+    cache_bytes: int  # outside PyTorch's allocator
+    propose: bool  # whether MTP layers draft in the next steps
 
     @property
     def cache(self) -> KVCache: ...
 
     def update_rows(self, slots: np.ndarray) -> None:
-        """These lines of the table are new."""
+        """Update these lines of the device's table."""
 
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None:
-        """These cells of the table's pages are new."""
+        """Update these cells of the table's pages."""
 
     def fill(self, chunks: Sequence[PrefillChunk]) -> None:
-        """Compute and keep the keys and values of these tokens."""
+        """Compute the keys and values of these tokens into the cache."""
 
     def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
-        """Draw a token at every entry and say which of them stand; the outcome can be read later."""
+        """Sample a token at every entry; the result, with the kept tokens, can be read later."""
 
     def give_back_memory(self) -> None: ...
 
@@ -61,7 +61,7 @@ def open_runner(
     replay_routing: bool = False,
     mtp: bool,
 ) -> Runner:
-    """The runner for the model's device, or an error that says what that device lacks."""
+    """The runner for the model's device; an error says what the device lacks."""
     if mtp and not model.shape.mtp:
         raise ValueError("the model has no MTP layers to draft with; see foresail mtp add")
     if model.device.type == "cuda":
@@ -99,7 +99,7 @@ def open_cuda_runner(
         )
     if page_size & (page_size - 1):
         raise ValueError(f"engine.page_size {page_size} is no power of two, which a GPU needs; try 16")
-    from foresail.engine.runner_cuda import CudaRunner  # brings Triton, which only CUDA machines have
+    from foresail.engine.runner_cuda import CudaRunner  # imports Triton, which only CUDA machines have
 
     kv_dtype = torch.float8_e4m3fn if fp8_kv else model.dtype
     return CudaRunner(

@@ -1,4 +1,4 @@
-"""Forward passes on the CPU: plain PyTorch on the host's own table, every step done when it returns.
+"""Forward passes on the CPU in plain PyTorch, on the host's table; a step is finished when it returns.
 
 Legend: E entries, T tokens, V vocabulary, D hidden size.
 """
@@ -31,11 +31,11 @@ from foresail.model.readouts import logits
 
 
 class CpuRunner:
-    """What the engine asks of a device; see also `runner_cuda`."""
+    """The runner for CPUs; see `runner.Runner`."""
 
     steps_ahead = 0
-    efficient_prefill_tokens = 1  # every token takes its time
-    cache_bytes = 0  # beside what PyTorch allocates
+    efficient_prefill_tokens = 1  # time grows with every token
+    cache_bytes = 0  # none outside PyTorch's allocator
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class CpuRunner:
         if replay_routing:
             self.cache.routes = RouteCache(model.shape, num_pages, page_size, model.device)
 
-    # The table is read where it stands, so little is to be told.
+    # The host's table is used directly, so updates need little work.
 
     def update_rows(self, slots: np.ndarray) -> None:
         if self.mtp is not None:
@@ -69,7 +69,7 @@ class CpuRunner:
     # Forward passes.
 
     def fill(self, chunks: Sequence[PrefillChunk]) -> None:
-        """Compute and keep the keys and values of these tokens."""
+        """Compute the keys and values of these tokens into the cache."""
         packed = pack_prefill(chunks, self.page_size)
         positions_T, places_T = torch.from_numpy(packed.positions_T), torch.from_numpy(packed.places_T)
         tables_CP, lengths_C = torch.from_numpy(packed.tables_CP), torch.from_numpy(packed.lengths_C)
@@ -88,7 +88,7 @@ class CpuRunner:
             self.cache.routes.forget_last_layer(places_T)
 
     def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
-        """Draw a token at every entry, and say which of them stand."""
+        """Sample a token at every entry, and decide which are kept."""
         slots_E, offsets_E, drafts_E = block.astype(np.int64)
         if self.mtp is not None:
             unread_E = drafts_E == UNREAD
@@ -114,7 +114,7 @@ class CpuRunner:
         positions_E: Tensor,
         sampled: SampledTokens,
     ) -> SampledTokens:
-        """MTP layers take in what stands, and think of what comes next if they are asked."""
+        """Let MTP layers follow the kept tokens, and draft if enabled."""
         columns = (entries.slots_E, entries.offsets_E, entries.drafts_E)
         done = Verified(
             stream_ED=stream_ED,
@@ -155,7 +155,7 @@ class CpuRunner:
         )
         return sample(logits_EV, settings, noise_E, truncate=table.truncates(slots_E))
 
-    # The cache is main memory that nobody waits for: it stays.
+    # The cache stays in main memory.
 
     def give_back_memory(self) -> None: ...
 

@@ -1,8 +1,8 @@
-"""Forward passes on CUDA: decode steps as graphs, one step ahead of the host; prefill as it comes.
+"""Forward passes on CUDA: decode steps as graphs, one step ahead of the host; prefill without graphs.
 
-A step that the host launches by hand takes longer to launch than to run, so each is captured once per bucket
-of entries and replayed. A graph reads its rows from the device's table, samples, and moves the rows on; the
-host reads what was sampled while the next step runs. Padding entries belong to the table's scratch row.
+Launching the kernels of a step one by one takes longer than running them, so each step is captured once per bucket
+of entries and replayed. A graph reads its rows from the device's table, samples, and advances the rows; the host
+reads the tokens while the next step runs. Padding entries belong to the table's scratch row.
 
 Legend: E entries, T tokens, C chunks, V vocabulary, D hidden size.
 """
@@ -23,7 +23,7 @@ from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.mtp import DraftLayout
-from foresail.engine.kernels.packs import attend_packs, most_packed
+from foresail.engine.kernels.packs import attend_packs, max_packed
 from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.kernels.sampling import sample_untruncated
 from foresail.engine.mtp import Verified
@@ -41,14 +41,14 @@ from foresail.model.kernels.chunks import attend_chunks, cut_tiles
 from foresail.model.mtp import stream
 from foresail.model.readouts import logits
 
-READBACKS = 4  # buffers for outcomes on their way to the host; at most two are in use
-WORTH_PACKING = 24 * 2**20  # bytes of keys and values that packing must save a layer: it takes a kernel more
+READBACKS = 4  # buffers for copies to the host; at most two are in use
+WORTH_PACKING = 24 * 2**20  # bytes that packing must save per layer: it needs an extra kernel
 PACK_SPLITS = 1
-PLAN_STEPS = 32  # after which drafted entries are planned anew: with its row grows what they can share
+PLAN_STEPS = 32  # after which drafted entries are planned again: growing rows share more pages
 
 
 class CudaRunner:
-    """What the engine asks of a device; see `runner.Runner`."""
+    """The runner for CUDA; see `runner.Runner`."""
 
     steps_ahead = 1
     efficient_prefill_tokens = 4096
@@ -71,7 +71,7 @@ class CudaRunner:
         cached = shape if mtp else shape.without_mtp()
         self.cache = CudaKVCache(cached, num_pages + 1, page_size, kv_dtype, model.device)
         if replay_routing:
-            # memory that is never lent: a few bytes for the kilobytes of a token's keys and values
+            # never lent: only a few bytes per token
             self.cache.routes = RouteCache(shape, num_pages + 1, page_size, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.add_pages = self.table.add_pages
@@ -84,10 +84,12 @@ class CudaRunner:
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()
-        self.capturing = torch.cuda.Stream(self.device, priority=-1)  # before what `at_once` puts beside it
+        self.capturing = torch.cuda.Stream(
+            self.device, priority=-1
+        )  # before work that `at_once` starts beside it
         self.readbacks = [Readback() for _ in range(READBACKS)]
         self.last_plan: Plan | None = None
-        self.plan_steps = 0  # for which it served
+        self.plan_steps = 0  # steps with the current plan
 
     def update_rows(self, slots: np.ndarray) -> None:
         self.table.update_rows(slots)
@@ -97,7 +99,7 @@ class CudaRunner:
     # Prefill.
 
     def fill(self, chunks: Sequence[PrefillChunk]) -> None:
-        """Compute and keep the keys and values of these tokens."""
+        """Compute the keys and values of these tokens into the cache."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         packed = pack_prefill(chunks, self.page_size)
         ids_T, positions_T, places_T = upload(
@@ -123,7 +125,7 @@ class CudaRunner:
     # Decoding.
 
     def decode(self, block: np.ndarray) -> Callable[[], SampledTokens]:
-        """Launch a step. The readback, when asked for, waits for it to end."""
+        """Launch a step. Calling the result waits for its end."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         if not self.graphs:
             self._capture_plain_steps()
@@ -136,13 +138,13 @@ class CudaRunner:
         return partial(readback.end, block.shape[1])
 
     def _plan(self, block: np.ndarray) -> Plan:
-        """Mostly the entries are those of the step before, and so is what can be packed of them."""
+        """Reuse the plan of the step before if its entries are the same, as is usual."""
         last, self.plan_steps = self.last_plan, self.plan_steps + 1
         old = self.plan_steps > PLAN_STEPS and bool(block[1].any())
         changed = last is None or last.kind.propose != self.propose or not np.array_equal(block, last.block)
         if self.last_plan is None or old or changed:
             self.plan_steps = 0
-            packs = plan_packs(self.host_table, block, max(1, most_packed(self.group)), self.page_size)
+            packs = plan_packs(self.host_table, block, max(1, max_packed(self.group)), self.page_size)
             token_bytes = 2 * self.cache.keys[0, 0, 0].numel() * self.cache.dtype.itemsize
             kind = GraphKind(
                 size=bucket_of(block.shape[1]),
@@ -155,7 +157,7 @@ class CudaRunner:
         return self.last_plan
 
     def _capture_plain_steps(self) -> None:
-        """The largest first, whose memory the others then share."""
+        """Capture the largest first: the others then share its memory."""
         for size in reversed(buckets(self.table.scratch)):
             self._graph(GraphKind(size=size, rows=0 if self.mtp is None else size))
 
@@ -169,9 +171,9 @@ class CudaRunner:
         return self.graphs[kind]
 
     def _step(self, entries: Entries, packs_3E: Tensor, kind: GraphKind) -> Tensor:
-        """From the table's lines to tokens, and the table moved on: int32 of 4 x E, see `advance`.
+        """Sample tokens and advance the table: int32 of 4 x E, see `advance`.
 
-        Where MTP layers say what comes next, their tokens stand below: K lines, a column for each row.
+        MTP layers' drafts are below: K lines, a column for each row.
         """
         table = self.table
         ids_E, positions_E, places_E, contexts_E = locate(
@@ -214,7 +216,7 @@ class CudaRunner:
         return torch.cat((sampled_4E, ahead_KE))
 
     def _attend_places(self, layout: DraftLayout) -> WriteAndAttend:
-        """For MTP layers, which compute a row's places anew or behind its last one."""
+        """The attention of MTP layers over a row's places."""
         entries = Entries(layout.slots_W, None, None)
         kind = self._attend_batch_invariant if self.batch_invariant else self._attend
         return WriteAndAttend(self.cache, layout.places_W, kind(entries, layout.contexts_W))
@@ -252,7 +254,7 @@ class CudaRunner:
     def _sample_truncated(
         self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Top-k, top-p and min-p need the logits sorted; rows without them sample as they do among themselves."""
+        """Top-k, top-p and min-p need sorted logits; rows without them sample as without truncation."""
         table = self.table
         settings = SamplingRows(
             temperature_B=table.temperature_S[slots_E],

@@ -1,7 +1,7 @@
-"""Who has a slot, and which pages: from the moment when a row's prefix is cached until it leaves its slot.
+"""The slots and pages of running rows, from a row's cached prefix until it leaves its slot.
 
-A row in a slot is a line of the table. It owns pages for all tokens it is about to cache; where they run out, the
-youngest row makes way. A row that leaves takes along what it sampled, and gives slot and pages back.
+A row in a slot is a line of the table. It owns pages for its cached tokens and those of the next step; when pages
+run out the youngest row is preempted. A leaving row takes its sampled tokens along and frees slot and pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foresail.engine.thinking import stop_state
 
 
 class Slots(Mapping[int, EngineRow]):
-    """The rows that run or rest by their slots, oldest first: assign, add pages, free."""
+    """Running and resting rows by slot, oldest first: assign, add pages, free."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Slots(Mapping[int, EngineRow]):
         self.table, self.admission, self.stop_strings = table, admission, stop_strings
         self.by_slot: dict[int, EngineRow] = {}
         self.empty = list(range(len(table.lengths_S) - 1, -1, -1))
-        self.changed: list[int] = []  # whose lines of the table the runner must read again
+        self.changed: list[int] = []  # slots whose lines the runner must read again
 
     def __getitem__(self, slot: int) -> EngineRow:
         return self.by_slot[slot]
@@ -56,12 +56,12 @@ class Slots(Mapping[int, EngineRow]):
     # Into a slot.
 
     def assign(self, ready: list[EngineRow], version: int) -> None:
-        """From here on these rows are decoded, with weights of this version."""
+        """Put these rows into slots, with weights of this version."""
         for row in ready:
             row.slot = slot = self.empty.pop()
             self.table.assign(slot, row.request, row.context, row.pages, row.limit())
             self.table.versions_S[slot] = version
-            self.table.stop_states_S[slot] = stop_state(row.request, row.said, self.stop_strings)
+            self.table.stop_states_S[slot] = stop_state(row.request, row.response, self.stop_strings)
             if row.prefix is not None:
                 whole_pages = len(row.prefix.tokens) // self.page_size
                 self.table.join(slot, row.prefix.number, whole_pages * self.page_size)
@@ -71,31 +71,33 @@ class Slots(Mapping[int, EngineRow]):
             self.rows.move(row, "running")
 
     def renew(self, row: EngineRow) -> None:
-        """Go on in the same slot; all that was sampled there has been read."""
+        """Continue in the same slot; all its steps have been read."""
         sampled = int(self.table.sampled_S[row.slot])
         self.table.renew(row.slot, row.limit(sampled))
-        if len(row.said) + sampled == row.request.sampling.thinking_budget:  # behind it other strings end it
-            said = (*row.said, *self.table.sampled(row.slot)[0])
-            self.table.stop_states_S[row.slot] = stop_state(row.request, said, self.stop_strings)
+        if (
+            len(row.response) + sampled == row.request.sampling.thinking_budget
+        ):  # after the budget it has other stop strings
+            response = (*row.response, *self.table.sampled(row.slot)[0])
+            self.table.stop_states_S[row.slot] = stop_state(row.request, response, self.stop_strings)
         self.changed.append(row.slot)
 
-    def tell_runner(self) -> None:
-        """Of lines of the table that are new since it was told last."""
+    def update_runner(self) -> None:
+        """Let the runner read the lines that have changed since the last call."""
         if self.changed:
             self.runner.update_rows(np.array(self.changed))
             self.changed = []
 
-    # Pages for a step. `unread`: as many tokens a row may have sampled in steps with drafts that are not read.
+    # Pages for a step. `unread`: the most tokens that a row may have sampled in unread steps with drafts.
 
     def have_pages(self, drafts: Drafts, unread: int) -> bool:
-        """Whether `add_pages` need preempt no row; what is only kept for rows in the queue makes way."""
+        """Whether `add_pages` needs no preemption; releases prefixes of queued rows if necessary."""
         short = len(self._short_of_pages(drafts, unread))
         if short > self.pool.num_free:
             self.admission.prefixes.release_unused()
         return short <= self.pool.num_free
 
     def add_pages(self, drafts: Drafts | None, unread: int) -> bool:
-        """Give running rows pages for the tokens they are about to cache; False, and none, if too few are free."""
+        """Give running rows pages for their next tokens; False, and none, if too few are free."""
         short = self._short_of_pages(drafts, unread)
         if len(short) > self.pool.num_free:
             return False
@@ -118,7 +120,7 @@ class Slots(Mapping[int, EngineRow]):
         return np.repeat(slots, np.maximum(missing, 0))
 
     def make_room(self) -> None:
-        """Free some pages: what is only kept for rows in the queue, else those of the youngest row.
+        """Free some pages: prefixes of queued rows, else those of the youngest row.
 
         All steps must have been read.
         """
@@ -130,7 +132,7 @@ class Slots(Mapping[int, EngineRow]):
     # Out of a slot.
 
     def free(self, row: EngineRow) -> None:
-        """Take over what the row sampled in its slot, and give slot and pages back."""
+        """Add the tokens sampled in its slot to the row, and free slot and pages."""
         slot = row.slot
         self._note_experts(row)
         row.extend(*self.table.sampled(slot), int(self.table.versions_S[slot]))
@@ -143,7 +145,7 @@ class Slots(Mapping[int, EngineRow]):
         self.empty.append(slot)
 
     def clear(self) -> list[EngineRow]:
-        """Take all out; those that ran, oldest first. Those that rested are parked."""
+        """Free all slots; returns the running rows, oldest first. Resting rows are parked."""
         rows = [*self.by_slot.values()]
         for row in rows:
             self.free(row)
@@ -151,22 +153,22 @@ class Slots(Mapping[int, EngineRow]):
                 self.rows.move(row, "parked")
         return [row for row in rows if row.state == "running"]
 
-    def park_resting(self, untold: Collection[str]) -> None:
-        """Those that rest free their slots, but for these requests, whose chunk's end nobody knows yet."""
+    def park_resting(self, unreported: Collection[str]) -> None:
+        """Free the slots of resting rows, except requests whose chunk's end is not reported yet."""
         if not self.rows.count["resting"]:
             return
         for row in [row for row in self.by_slot.values() if row.state == "resting"]:
-            if row.request.id not in untold:
+            if row.request.id not in unreported:
                 self._park(row)
 
     def _park(self, row: EngineRow) -> None:
-        """Free the slot of a row that rests."""
+        """Free the slot of a resting row."""
         row.saved = self.save(row)
         self.free(row)
         self.rows.move(row, "parked")
 
     def _preempt(self, row: EngineRow) -> None:
-        """Free the slot of a row that runs, which waits again, first in the queue.
+        """Free the slot of a running row, which waits again, first in the queue.
 
         Its keys and values go to the host if they fit there.
         """
@@ -176,10 +178,10 @@ class Slots(Mapping[int, EngineRow]):
         self.free(row)
         self.admission.queue(row, first=True)
 
-    # What a row has in its slot.
+    # The state of a row in its slot.
 
     def so_far(self, row: EngineRow) -> EngineRow:
-        """A copy of the row, with what it sampled in its slot."""
+        """A copy of the row with the tokens sampled in its slot."""
         self._note_experts(row)
         copy = replace(row)
         copy.extend(*self.table.sampled(row.slot), int(self.table.versions_S[row.slot]))
@@ -192,8 +194,8 @@ class Slots(Mapping[int, EngineRow]):
         return self.runner.cache.save(pages, cached) if pages else None
 
     def _note_experts(self, row: EngineRow) -> None:
-        """Those of its tokens, where they are recorded. What was known of a token stands: a prefix that was
-        computed anew, under other weights perhaps, is not what the token's log-probability came from.
+        """Store the experts of its tokens, if recorded. Known ones stay: a recomputed prefix, perhaps with other
+        weights, is not what the token's log-probability came from.
         """
         cache, known = self.runner.cache, len(row.experts)
         cached = len(row.context) + int(self.table.sampled_S[row.slot]) - 1

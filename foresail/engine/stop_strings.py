@@ -1,8 +1,8 @@
-"""Stop strings, exact at token level: a response ends with the token that completes one.
+"""Finds stop strings exactly: a response ends with the token that completes one.
 
-The strings of a request become one automaton over bytes (Aho and Corasick's), and that one over token ids: a table
-of states by tokens, in which a step of all rows is one lookup. Tokens are told from strings by their bytes, so a
-string may begin and end inside tokens, and inside characters.
+The strings of a request become an Aho-Corasick automaton over bytes, then one over token ids: a table of states by
+tokens, in which a step of all rows is one lookup. Matching is by bytes, so a string may begin and end inside tokens
+or characters.
 
 Legend: K states, V tokens of the vocabulary, R rows, E entries.
 """
@@ -17,43 +17,43 @@ import numpy as np
 
 from foresail.engine.advance import BROKEN, STOPPED, SampledTokens
 
-NONE, FOUND = 0, 1  # the state of rows without stop strings, and of those that have met one
+NONE, FOUND = 0, 1  # the states of rows without stop strings, and after one
 
 
 class StopStrings:
-    """All stop strings that requests have named so far, in one table; every set of them has a state to begin in."""
+    """All requests' stop strings in one table; every set of them has its own start state."""
 
     def __init__(self, vocabulary: Sequence[bytes]) -> None:
         self.vocabulary = vocabulary
         self.next_KV = np.repeat([[NONE], [FOUND]], len(vocabulary), axis=1).astype(np.int32)
         self.begins: dict[tuple[str, ...], int] = {(): NONE}
 
-    def state(self, strings: tuple[str, ...], said: Sequence[int]) -> int:
-        """Where a request with these strings stands that has said these tokens. FOUND: the last one completes a
-        string; what was completed before did not end it.
+    def state(self, strings: tuple[str, ...], response: Sequence[int]) -> int:
+        """The state of a request with these strings after these tokens. FOUND: the last one completes a string;
+        earlier complete ones are ignored.
         """
         if strings not in self.begins:
             self._add(strings)
         begin = state = self.begins[strings]
         if begin != NONE:
-            for token in self._tail(strings, said):
+            for token in self._tail(strings, response):
                 state = int(self.next_KV[begin if state == FOUND else state, token])
         return state
 
-    def _tail(self, strings: tuple[str, ...], said: Sequence[int]) -> Sequence[int]:
-        """Tokens at the end, before which nothing matters: no string that is not whole yet begins there, nor one
-        that is whole and reaches into what could begin another.
+    def _tail(self, strings: tuple[str, ...], response: Sequence[int]) -> Sequence[int]:
+        """The last tokens, which determine the state: no unfinished string begins before them, nor a finished one
+        that overlaps with an unfinished one.
         """
-        num_bytes, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
+        num_bytes, first = 2 * max(len(string.encode()) for string in strings), len(response) - 1
         while first > 0 and num_bytes > 0:  # bytes before the last token
             first -= 1
-            num_bytes -= len(self.vocabulary[said[first]])
-        return said[max(first, 0) :]
+            num_bytes -= len(self.vocabulary[response[first]])
+        return response[max(first, 0) :]
 
     def cut(
         self, states_R: np.ndarray, sampled: SampledTokens, firsts_R: np.ndarray
     ) -> tuple[np.ndarray, SampledTokens]:
-        """The rows' states behind what they sampled; what was sampled behind a stop string is dropped."""
+        """The rows' states after their sampled tokens; tokens after a stop string are dropped."""
         if not states_R.any():
             return states_R, sampled
         counts_R, ends_R = sampled.counts_E[firsts_R], sampled.ends_E[firsts_R]
@@ -111,13 +111,13 @@ def byte_automaton(strings: Sequence[bytes], first: int) -> np.ndarray:
 
 
 def by_token(next_KB: np.ndarray, first: int, vocabulary: Sequence[bytes]) -> np.ndarray:
-    """The next state for each state and token: the token's bytes one after the other, all tokens at once."""
+    """The next state for each state and token, byte after byte for all tokens together."""
     longest_first = sorted(range(len(vocabulary)), key=lambda token: -len(vocabulary[token]))
     lengths = np.array([len(vocabulary[token]) for token in longest_first])
     order = np.array(longest_first)
     states_KV = np.repeat(np.arange(first, first + len(next_KB), dtype=np.int32)[:, None], len(order), axis=1)
     for place in range(int(lengths.max(initial=0))):
-        longer = int(np.searchsorted(-lengths, -place))  # so many tokens have a byte at this place
+        longer = int(np.searchsorted(-lengths, -place))  # number of tokens with a byte at this place
         bytes_V = np.array([vocabulary[token][place] for token in longest_first[:longer]])
         before_KV = states_KV[:, :longer]
         after_KV = next_KB[np.maximum(before_KV - first, 0), bytes_V]

@@ -1,6 +1,6 @@
-"""The running rows as columns of plain arrays on the host, so that a decode step has no Python per token.
+"""The table of running rows as arrays on the host, so that a decode step has no Python per token.
 
-The CPU's runner reads them as they are; the CUDA runner keeps a copy of its own on the device.
+The CPU runner reads them directly; the CUDA runner has a copy on the device.
 
 Legend: S slots, P pages per row, L tokens sampled per row, X stop ids per row, R rows, N tokens sampled.
 """
@@ -15,22 +15,20 @@ NO_ID = -1  # fills the rows of a table of token ids
 
 
 class Table:
-    """One line per slot: what the row sampled last, where it stands, when it must stop, where its pages are."""
+    """One line per slot: the row's last token, its length, its limits and its pages."""
 
     def __init__(self, num_slots: int, num_columns: int) -> None:
         def integers(*size: int) -> np.ndarray:
             return np.zeros((num_slots, *size), dtype=np.int64)
 
         self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
-        self.reuses_S = integers()  # how often the slot changed hands: tells a row from its successor
+        self.reuses_S = integers()  # number of rows that the slot has had: distinguishes them
         self.versions_S = integers()  # of the weights that sample in the slot
         self.num_pages_S, self.sampled_S = integers(), integers()
         self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
         self.top_k_S = integers()
-        self.stop_states_S = (
-            integers()
-        )  # where the row stands in its stop strings; the host alone looks for them
+        self.stop_states_S = integers()  # the state of its stop strings, which only the host finds
         self.stops_SX = np.full((num_slots, MAX_STOPS), NO_ID, dtype=np.int64)
         self.pages_SP = np.zeros((num_slots, num_columns), dtype=np.int32)
         self.tokens_SL = np.zeros((num_slots, 64), dtype=np.int64)
@@ -51,7 +49,7 @@ class Table:
         self._widen(limit)
 
     def renew(self, slot: int, limit: int) -> None:
-        """The row may sample so many more."""
+        """Set how many more tokens the row may sample."""
         self.left_S[slot] = limit
         self._widen(int(self.sampled_S[slot]) + limit)
 
@@ -60,8 +58,8 @@ class Table:
         self.groups_S[slot], self.shared_S[slot] = group, shared
 
     def add_pages(self, slots: np.ndarray, pages: list[int]) -> np.ndarray:
-        """One more page for each of these rows (a row may be named more than once); the columns they went to."""
-        order = np.arange(len(slots)) - np.searchsorted(slots, slots)  # the how-manieth of its row
+        """Add a page for each of these rows, which may be repeated; returns the pages' columns."""
+        order = np.arange(len(slots)) - np.searchsorted(slots, slots)  # index within its row
         columns = self.num_pages_S[slots] + order
         self.pages_SP[slots, columns] = pages
         np.add.at(self.num_pages_S, slots, 1)
@@ -70,7 +68,7 @@ class Table:
     def record(
         self, slots_R: np.ndarray, counts_R: np.ndarray, tokens_N: np.ndarray, logprobs_N: np.ndarray
     ) -> None:
-        """Note what the rows sampled, `counts_R` tokens each, one row after the other."""
+        """Record the rows' sampled tokens, `counts_R` each, row after row."""
         rows_N = np.repeat(slots_R, counts_R)
         within_N = np.arange(len(rows_N)) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
         columns_N = self.sampled_S[rows_N] + within_N
@@ -80,7 +78,7 @@ class Table:
         self.last_S[slots_R] = tokens_N[counts_R.cumsum() - 1]
 
     def move(self, slots_R: np.ndarray, counts_R: np.ndarray | int) -> None:
-        """So many tokens are sampled, or will be by a step that was launched."""
+        """Count `counts_R` sampled tokens, perhaps of a launched step."""
         self.lengths_S[slots_R] += counts_R
         self.left_S[slots_R] -= counts_R
 
@@ -98,7 +96,7 @@ class Table:
         )
 
     def _widen(self, width: int) -> None:
-        """For so many sampled tokens of a row; grows by doubling so that it happens rarely."""
+        """Make room for `width` sampled tokens per row, by doubling."""
         if width <= self.tokens_SL.shape[1]:
             return
         more = max(width, 2 * self.tokens_SL.shape[1]) - self.tokens_SL.shape[1]

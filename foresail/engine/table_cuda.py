@@ -1,4 +1,4 @@
-"""The device's copy of the table: what decode steps read and move on without asking the host.
+"""The device's copy of the table, which decode steps read and advance without the host.
 
 Legend: S slots and one scratch row, P pages per row, X stop ids per row.
 """
@@ -17,14 +17,14 @@ FLOATS = ("temperature_S", "top_p_S", "min_p_S")
 
 
 def upload(array: np.ndarray, device: torch.device) -> Tensor:
-    """Through pinned memory, or the copy would wait for all work before it."""
+    """Copy through pinned memory, else the copy would wait for all earlier work."""
     return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(device, non_blocking=True)
 
 
 class DeviceTable:
-    """Lines are copied from the host when a row gets its slot; from then on `advance` moves them.
+    """Lines are copied from the host when a row gets its slot; then `advance` updates them.
 
-    The last slot is a scratch row on a scratch page: entries that only fill up a batch point to it.
+    The last slot is a scratch row on a scratch page, for padding entries.
     """
 
     def __init__(self, table: Table, scratch_page: int, device: torch.device) -> None:

@@ -1,10 +1,10 @@
-"""The budget of thinking tokens: what the engine puts into a response that still thinks when its budget is used up.
+"""The thinking budget: inserts closing tokens into a response that still thinks at its budget.
 
-What is put in, and whether, follows from a row's tokens alone. So a request can be divided, preempted, or go on
-elsewhere, and drafts change nothing: they end where the budget does.
+The insertion depends only on a row's tokens, so chunks, preemption, other instances and drafts change nothing:
+drafts end at the budget.
 
-Thinking is what stands between <think> and </think>, told by the bytes of tokens; the prompt may have opened it.
-Behind the budget an opening tag ends the response, as a stop string does: thinking again would have no bound.
+Thinking is the text between <think> and </think>, found by the bytes of tokens; the prompt may have opened it.
+After the budget an opening tag ends the response like a stop string: further thinking would have no limit.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from foresail.engine.stop_strings import FOUND, StopStrings
 from foresail.records import Finish
 
 OPEN, CLOSE = b"<think>", b"</think>"
-TAIL = 8  # tokens at a prompt's end in which its tag would stand
+TAIL = 8  # tokens at a prompt's end that may hold its tag
 
 
 def closing_due(request: Request, context: Sequence[int], vocabulary: Sequence[bytes]) -> tuple[int, ...]:
-    """The ids to put behind `context`, prompt and response so far; () unless it thinks and has reached its budget.
+    """The ids to insert after `context`, prompt and response; () unless it thinks and has reached its budget.
 
-    With a budget of 3 and the closing 7 8: 7 8 behind three tokens, 8 behind these and 7.
+    With a budget of 3 and the closing 7 8: 7 8 after three tokens, 8 after these and 7.
     """
     budget = request.sampling.thinking_budget
     if budget is None:
@@ -32,43 +32,43 @@ def closing_due(request: Request, context: Sequence[int], vocabulary: Sequence[b
     put = len(context) - turn - budget
     if not 0 <= put < len(request.closing):
         return ()
-    prompt_end, said = context[max(0, turn - TAIL) : turn], context[turn : turn + budget]
-    is_open = thinks(spell(prompt_end, vocabulary), spell(said, vocabulary))
+    prompt_end, response = context[max(0, turn - TAIL) : turn], context[turn : turn + budget]
+    is_open = thinks(spell(prompt_end, vocabulary), spell(response, vocabulary))
     return request.closing[put:] if is_open else ()
 
 
-def thinks(prompt_end: bytes, said: bytes) -> bool:
+def thinks(prompt_end: bytes, response: bytes) -> bool:
     """Whether thinking is open: thinks(b"…<think>", b"3?") and thinks(b"", b"<think>3?"), not thinks(b"", b"3").
 
-    Before the first token it is, unless the prompt has closed it: the model is about to think.
+    Before the first token it is open, unless the prompt has closed it.
     """
     prompt_end = prompt_end.rstrip()
-    if not said:
+    if not response:
         return not prompt_end.endswith(CLOSE)
-    closed = said.rfind(CLOSE)
-    return said.rfind(OPEN) > closed or (closed < 0 and prompt_end.endswith(OPEN))
+    closed = response.rfind(CLOSE)
+    return response.rfind(OPEN) > closed or (closed < 0 and prompt_end.endswith(OPEN))
 
 
 def spell(ids: Sequence[int], vocabulary: Sequence[bytes]) -> bytes:
     return b"".join(vocabulary[token] for token in ids)
 
 
-def stop_state(request: Request, said: Sequence[int], stop_strings: StopStrings) -> int:
-    """Where a row stands among the strings that end it: behind the budget an opening tag is one."""
+def stop_state(request: Request, response: Sequence[int], stop_strings: StopStrings) -> int:
+    """The state of a row's stop strings; after the budget an opening tag is one."""
     stop, budget = request.sampling.stop, request.sampling.thinking_budget
-    if budget is not None and len(said) >= budget:
+    if budget is not None and len(response) >= budget:
         stop = (*stop, OPEN.decode())
-    return stop_strings.state(stop, said)
+    return stop_strings.state(stop, response)
 
 
 def put_closing(
     row: EngineRow, closing: Sequence[int], version: int, stop_strings: StopStrings
 ) -> Finish | None:
-    """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it goes on."""
+    """Insert these ids into a row without a slot, up to its limit; returns how it ends, or None."""
     sampling = row.request.sampling
     for token in closing[: row.limit()]:
         row.put_in([token], version)
-        if stop_strings.state(sampling.stop, row.said) == FOUND:
+        if stop_strings.state(sampling.stop, row.response) == FOUND:
             return "stop"
     if row.limit() > 0:
         return None
@@ -76,7 +76,7 @@ def put_closing(
 
 
 def check_closing(request: Request, vocabulary: Sequence[bytes]) -> None:
-    """Refuse a budget that could not be held."""
+    """Refuse an impossible budget."""
     if request.sampling.thinking_budget is None:
         return
     if not vocabulary:

@@ -1,8 +1,8 @@
-"""The engines of a run under one scheduler: requests go in by groups, finished ones come out.
+"""Runs the engines of a run under one scheduler: groups of requests go in, completions come out.
 
-A request lives in chunks. Between two of them it waits in the pool, with its keys and values as long as they
-fit; when an instance dies, what it ran is begun again from the last chunk that was reported. Tokens do not
-depend on any of this: the noise is keyed by position.
+A request runs in chunks. Between two chunks it waits in the pool, with its keys and values while they fit. When an
+instance is lost, its requests restart from their last reported chunk. Tokens do not depend on any of this, since
+the noise is keyed by position.
 
     with fleet.at_work():                            # the caches have their memory
         fleet.launch(specs, requests)
@@ -11,13 +11,12 @@ depend on any of this: the noise is keyed by position.
             for new in fleet.take_new_tokens(): ...      # of requests launched with `stream`
 
 An episode of several turns is launched with `hold`: each turn comes out of `work`, and the request stays open until
-`extend` appends what the world answered, or `release` says that this was the last turn. Answers may come late and
-in any order; no token depends on it. Where it is not known beforehand which requests there will be, each comes by
-`join`.
+`extend` appends the environment's answer, or `release` ends it. Answers may come in any order. `join` adds a single
+request to a group.
 
-A request launched with `stream` tells its tokens as engines report them, each token once, in order, the last ones
-with its end. A backend without `partial_output` reports them as chunks end. After the loss of an engine, tokens
-from the last chunk on are sampled again and those told before are skipped.
+A request launched with `stream` passes on its tokens as engines report them, each once and in order. A backend
+without `partial_output` reports them as chunks end. After the loss of an engine, tokens since the last chunk are
+sampled again, and those already passed on are skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from foresail.rollout.weights.sync import Member, WeightSync
 
 
 class RequestEnded(NamedTuple):
-    """A request that has generated the last token, of its turn if it is held."""
+    """A request that has ended, or ended a turn if it is held."""
 
     spec: SampleSpec
     completion: Completion
@@ -64,22 +63,22 @@ class Fleet:
         weights: WeightSync | None = None,
         replacements: Replacements | None = None,
     ) -> None:
-        """`weights` brings all instances to a version together; without it each is told by itself."""
+        """`weights` updates all instances together; without it each updates its own weights."""
         self.instances: dict[str, Instance] = {}
         self.weights, self.replacements = weights, replacements or NoReplacements()
-        self.version: int | None = None  # of the weights, once somebody has said it
+        self.version: int | None = None  # of the weights; None before the first update
         self.event_log, self.pool = event_log or EventLog(), pool
         self.scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.event_log)
         for instance in instances:
             self.add(instance)
         self.next_group = 0  # groups are numbered in launch order, over all steps
-        self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
-        self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
-        self.held: dict[str, Completion] = {}  # request -> the turn that it has ended
-        self.streamed: dict[str, int] = {}  # request that streams -> how many tokens of its turn were told
+        self.open: dict[str, Work] = {}  # without keys and values: to restart after a loss
+        self.resting: dict[str, str] = {}  # request -> the instance that still has its slot
+        self.held: dict[str, Completion] = {}  # request -> its last turn
+        self.streamed: dict[str, int] = {}  # streaming request -> tokens of its turn passed on
         self.new_tokens: list[NewTokens] = []
-        self.losses: list[str] = []  # what became of instances that are gone
-        # group -> instances that ran some of it, on these weights
+        self.losses: list[str] = []  # the errors of lost instances
+        # group -> instances that ran some of its requests with these weights
         self.visited: dict[int, dict[str, None]] = {}
 
     @property
@@ -88,31 +87,31 @@ class Fleet:
 
     @property
     def only_waits(self) -> bool:
-        """Whether nothing is gained by asking again at once."""
+        """Whether the fleet may sleep before the next `work`."""
         return all(instance.works_by_itself or not instance.load for instance in self.instances.values())
 
     def add(self, instance: Instance) -> None:
-        """One more to share the work, at any time; it must know which weights it has."""
+        """Add an instance, at any time, and bring it to the current weights."""
         self.instances[instance.state.name] = instance
         self.scheduler.add_instance(instance.state)
         if self.version is not None:
-            self._tell_version([instance])
+            self._update_instances([instance])
 
     @property
     def cache_bytes(self) -> int:
-        """Of the device's memory, beside what PyTorch allocates, while the fleet is at work."""
+        """Device memory that caches hold inside `at_work`, besides PyTorch's own."""
         return sum(instance.cache_bytes for instance in self.instances.values())
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Caches have their memory inside; afterwards the trainer has it."""
+        """Caches have their memory inside the block; afterwards it is the trainer's."""
         with ExitStack() as stack:
             for instance in self.instances.values():
                 stack.enter_context(instance.at_work())
             yield
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
-        """All of them to their end on one instance, by plain steps: for self-tests and single answers."""
+        """Generate all requests on one instance by plain steps: for self-tests and single answers."""
         assert not self.busy, "nothing else runs meanwhile"
         return next(iter(self.instances.values())).generate(requests)
 
@@ -126,44 +125,44 @@ class Fleet:
         self.scheduler.launch(specs, hold=hold)
 
     def join(self, spec: SampleSpec, work: Work, *, hold: bool = False, stream: bool = False) -> None:
-        """One more request, at any time, in a group of those with the same prompt."""
+        """Add one request, at any time, to a group with the same prompt."""
         self.scheduler.join(spec, hold=hold)
         if stream:
             self.streamed[spec.id] = 0
         self.open[spec.id] = work
 
     def extend(self, request_id: str, appended: Sequence[int], sampling: Sampling | None = None) -> None:
-        """A held request goes on behind these tokens, in its next turn; that may have a sampling of its own."""
+        """Begin a held request's next turn after these tokens, with its own sampling if given."""
         self.scheduler.extend(request_id, len(appended))
         request = continue_request(self.held.pop(request_id), appended)
         self.open[request_id] = request if sampling is None else replace(request, sampling=sampling)
 
     def release(self, request_id: str) -> None:
-        """A held request has ended for good."""
+        """End a held request."""
         self.scheduler.release(request_id)
         self._forget(request_id)
 
     def cancel_request(self, spec: SampleSpec) -> None:
-        """One request alone, whatever it does: its slot and pages are free at once, its siblings go on."""
+        """Cancel one request; its slot and pages become free immediately, its siblings continue."""
         dispatch = self.scheduler.cancel_request(spec)
         if dispatch is not None and dispatch.instance in self.instances:
-            with self._minding_loss():
+            with self._handling_loss():
                 self.instances[dispatch.instance].cancel(spec.id)
         self._forget(spec.id)
 
     def cancel(self, group: int, specs: Sequence[SampleSpec]) -> None:
-        for dispatch, instance in self._stopped(group):
-            with self._minding_loss():
+        for dispatch, instance in self._cancelled(group):
+            with self._handling_loss():
                 instance.cancel(dispatch.spec.id)
         for spec in specs:
             self._forget(spec.id)
 
     def withdraw(self, group: int, specs: Sequence[SampleSpec]) -> dict[int, Parked]:
-        """Cancel a group, and keep what its samples have so far, by their numbers; without keys and values."""
-        for dispatch, instance in self._stopped(group):
-            with self._minding_loss():
+        """Cancel a group; returns its unfinished samples by number, without keys and values."""
+        for dispatch, instance in self._cancelled(group):
+            with self._handling_loss():
                 parked = instance.park(dispatch.spec.id)
-                if parked is None:  # it works elsewhere: what it last reported must do
+                if parked is None:  # runs in another process: use its last report
                     instance.cancel(dispatch.spec.id)
                 else:
                     self.open[dispatch.spec.id] = parked.without_kv()
@@ -173,20 +172,20 @@ class Fleet:
         return {sample: work for sample, work in works.items() if isinstance(work, Parked) and work.ids}
 
     def work(self) -> list[RequestEnded]:
-        """Ask every instance once, hand out what fits now, return what has ended."""
+        """Poll every instance once, dispatch what fits, return the requests that ended."""
         for instance in self.replacements.ready():
             self.add(instance)
         ended = []
         for report in self._reports():
             if isinstance(report, NewTokens):
-                self._tell(report)
+                self._stream_tokens(report)
             elif self._note(report):
                 ended.append(RequestEnded(report.event.spec, report.completion))
-        while dispatches := self.scheduler.next_dispatches():  # again if one of them found its instance gone
+        while dispatches := self.scheduler.next_dispatches():  # again if an instance was found lost
             for dispatch in dispatches:
                 self._submit(dispatch)
         for request_id in [*self.resting]:
-            self._take_out(request_id)
+            self._park(request_id)
         if self.scheduler.stalled and not self.replacements.pending:
             raise RunStopped(
                 f"all engines' processes have ended and requests still wait ({'; '.join(self.losses)}); see what "
@@ -195,15 +194,15 @@ class Fleet:
         return ended
 
     def take_new_tokens(self) -> list[NewTokens]:
-        """Of requests that stream, what they have since the last call."""
+        """New tokens of streaming requests since the last call."""
         new_tokens, self.new_tokens = self.new_tokens, []
         return new_tokens
 
     def update_weights(self, version: int) -> None:
-        assert not self.busy, "requests under way belong to the old weights"
+        assert not self.busy, "running requests belong to the old weights"
         self.version = version
         self.visited.clear()
-        self._tell_version([*self.instances.values()])
+        self._update_instances([*self.instances.values()])
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of all instances since the last call: the mean over those that have one."""
@@ -220,29 +219,29 @@ class Fleet:
             instance.close()
         self.replacements.close()
 
-    def _tell_version(self, instances: Sequence[Instance]) -> None:
+    def _update_instances(self, instances: Sequence[Instance]) -> None:
         assert self.version is not None
         if self.weights is not None:
             for name in self.weights.push(self.version, cast(Sequence[Member], instances)):
                 self._lose(getattr(self.instances[name], "loss", None) or InstanceLost(name))
             return
         for instance in instances:
-            with self._minding_loss():
+            with self._handling_loss():
                 instance.update_weights(self.version)
 
-    def _stopped(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
-        """What ran of a group that is given up, with where: each instance must stop it, if it is still there."""
+    def _cancelled(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
+        """Cancel a group in the scheduler; yields its running dispatches with their instances."""
         for dispatch in self.scheduler.cancel_group(group):
             if dispatch.instance in self.instances:
                 yield dispatch, self.instances[dispatch.instance]
 
     def _submit(self, dispatch: Dispatch) -> None:
         name = dispatch.spec.id
-        if dispatch.instance not in self.instances:  # lost by the order before; the scheduler knows
+        if dispatch.instance not in self.instances:  # lost at an earlier dispatch; the scheduler knows
             return
         if self.resting.get(name) == dispatch.instance:
             del self.resting[name]
-        self._take_out(name)
+        self._park(name)
         work = self.pool.take(name) if name in self.pool else self.open[name]
         self.visited.setdefault(dispatch.spec.group, {})[dispatch.instance] = None
         try:
@@ -250,17 +249,17 @@ class Fleet:
             self.instances[dispatch.instance].submit(order)
         except InstanceLost as lost:
             if isinstance(work, Parked):
-                self.pool.put(work)  # its keys and values are still here
+                self.pool.put(work)  # keep its keys and values
             self._lose(lost)
 
-    def _to_ask(self) -> Sequence[str]:
-        """Instances that may have news, in the order in which they are heard."""
+    def _poll_order(self) -> Sequence[str]:
+        """Names of the instances to poll, in order."""
         return [*self.instances]
 
     def _reports(self) -> Iterator[Report | NewTokens]:
-        for name in self._to_ask():
+        for name in self._poll_order():
             try:
-                # one may be lost while others were heard
+                # one may be lost while others are polled
                 reports = self.instances[name].poll() if name in self.instances else []
             except InstanceLost as lost:
                 self._lose(lost)
@@ -268,15 +267,15 @@ class Fleet:
                 yield from reports
 
     def _note(self, report: Report) -> bool:
-        """Tell the scheduler; whether the request has ended."""
+        """Record a report; whether the request, or its turn, has ended."""
         spec, completion = report.event.spec, report.completion
-        if not self.scheduler.chunk_ended(report.event):  # cancelled in the moment it ended, or heard before
+        if not self.scheduler.chunk_ended(report.event):  # cancelled just as it ended, or a repeated report
             return False
-        self._tell_others(report)
+        self._share_text(report)
         streams = spec.id in self.streamed
         if streams:
             ids, logprobs = completion.ids, completion.logprobs
-            self._tell(NewTokens(request_id=spec.id, start=0, ids=ids, logprobs=logprobs))
+            self._stream_tokens(NewTokens(request_id=spec.id, start=0, ids=ids, logprobs=logprobs))
         if report.state == "finished":
             holds = self.scheduler.holds(spec.id)
             self._forget(spec.id)
@@ -289,12 +288,12 @@ class Fleet:
         if report.state == "resting":
             self.resting[spec.id] = report.event.instance
         else:
-            assert report.parked is not None, "a report that says parked has what was parked"
+            assert report.parked is not None, "a parked report has the parked request"
             self.pool.put(report.parked)
         return False
 
-    def _tell(self, tokens: NewTokens) -> None:
-        """Pass on what was not told before; of a request that was cancelled nothing."""
+    def _stream_tokens(self, tokens: NewTokens) -> None:
+        """Pass on new tokens of a streaming request; none of a cancelled one."""
         if (count := self.streamed.get(tokens.request_id)) is None:
             return
         tokens = tokens.after(count)
@@ -302,17 +301,17 @@ class Fleet:
             self.streamed[tokens.request_id] += len(tokens.ids)
             self.new_tokens.append(tokens)
 
-    def _take_out(self, request_id: str) -> None:
-        """Of a request that rests where it does not go on: into the pool."""
+    def _park(self, request_id: str) -> None:
+        """Move a resting request from its instance to the pool."""
         instance = self.resting.pop(request_id, None)
         if instance in self.instances:
-            with self._minding_loss():
+            with self._handling_loss():
                 parked = self.instances[instance].park(request_id)
                 assert parked is not None, f"request {request_id} does not rest on {instance}"
                 self.pool.put(parked)
 
-    def _tell_others(self, report: Report) -> None:
-        """Siblings draft from what this one said. An instance that ran none of them would pass it over."""
+    def _share_text(self, report: Report) -> None:
+        """Send a response's text to the other instances that ran its siblings, for their drafts."""
         spec, completion = report.event.spec, report.completion
         others = [
             self.instances[name]
@@ -321,16 +320,16 @@ class Fleet:
         ]
         if not others:
             return
-        said = SiblingText(behind_prompt(spec, completion.request, completion.ids))
+        text = SiblingText(behind_prompt(spec, completion.request, completion.ids))
         for instance in others:
             try:
-                instance.learn(spec, said)
+                instance.learn(spec, text)
             except InstanceLost as lost:
                 self._lose(lost)
 
     @contextmanager
-    def _minding_loss(self) -> Iterator[None]:
-        """Whatever one does with an instance may be what finds it gone."""
+    def _handling_loss(self) -> Iterator[None]:
+        """Handle the loss of an instance that a call inside the block finds."""
         try:
             yield
         except InstanceLost as lost:
@@ -352,7 +351,7 @@ class Fleet:
 
 
 def to_parked(completion: Completion) -> Parked:
-    """Where to go on from, without keys and values."""
+    """The request's state without keys and values."""
     return Parked(
         request=completion.request,
         ids=completion.ids,

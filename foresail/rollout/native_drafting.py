@@ -37,7 +37,7 @@ class DraftingInstance(NativeInstance):
             return super().step()
         ended = self.speculation.step()
         if ended:
-            self.speculation.listener.make_room({dispatch.spec.group for dispatch in self.running.values()})
+            self.speculation.row_drafts.make_room({dispatch.spec.group for dispatch in self.running.values()})
         return ended
 
     def _wake(self) -> bool:
@@ -46,13 +46,13 @@ class DraftingInstance(NativeInstance):
         if self.awake:
             for spec, prompt, ids in self.pending:
                 if spec.id in self.running:
-                    self.speculation.listener.begin(spec, prompt, ids)
+                    self.speculation.row_drafts.begin(spec, prompt, ids)
             self.pending.clear()
         return self.awake
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
         if self._wake():
-            self.speculation.listener.learn(spec, ids)
+            self.speculation.row_drafts.learn(spec, ids)
 
     def take_figures(self) -> dict[str, float]:
         tally, self.speculation.tally = self.speculation.tally, DraftFigures()

@@ -30,7 +30,7 @@ LACKS = {
 
 
 def require(instances: Iterable[Instance], needs: Mapping[str, bool]) -> None:
-    """Raise an error that names a missing capability: require(…, {"keyed_noise": recipe.run.deterministic, "logprobs": True})."""
+    """Refuse a missing capability by name: require(…, {"keyed_noise": recipe.run.deterministic})."""
     for instance in instances:
         for capability, needed in needs.items():
             if needed and not getattr(instance.capabilities, capability):

@@ -1,5 +1,4 @@
-"""What an actor prints, in the run directory: written there where the actor is on the trainer's host, else brought
-along with its messages."""
+"""The log file of a Ray actor: written directly on the trainer's host, else sent with the actor's messages."""
 
 from __future__ import annotations
 
@@ -12,18 +11,18 @@ from typing import Any
 
 from foresail.runlog.process_log import print_to
 
-MAX_READ_BYTES = 2**16  # bytes brought along at a time
+MAX_READ_BYTES = 2**16  # bytes sent with one message
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogFile:
-    """The log file that the trainer asks for; `home` is the trainer's node."""
+    """An actor's log file; `home` is the trainer's node."""
 
     path: Path
     home: str
 
     def open(self, node: str) -> OpenLog:
-        """From now on all output of this process goes to the file, its libraries' included."""
+        """Redirect all output of this process to the file, including that of libraries."""
         at_home = node == self.home
         place = self.path if at_home else Path(tempfile.mkstemp(prefix="foresail-", suffix=".log")[1])
         sys.stdout.flush()
@@ -33,7 +32,7 @@ class LogFile:
 
 
 class OpenLog:
-    """The actor's side: on another node, `news` yields messages with what was printed since."""
+    """The actor's side: on another node, `news` yields the new output as messages."""
 
     def __init__(self, far: Path | None) -> None:
         self.reader = None if far is None else far.open("rb")

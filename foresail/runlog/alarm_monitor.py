@@ -1,10 +1,10 @@
-"""Watches a run's metrics as they come and raises alarms: each once, and again only after it was over.
+"""Checks a run's metrics after each step and raises alarms: each once, and again only after it has ended.
 
-    monitor = AlarmMonitor(run.read_metrics())        what was raised before a resume is not raised twice
-    for raised in monitor.look(record):
+    monitor = AlarmMonitor(run.read_metrics())        # alarms of before a resume are not raised again
+    for raised in monitor.check(record):
         print(raised.alarm)
 
-All it knows follows from the records, so a resumed run goes on watching without a state of its own.
+Its state follows from the records, so a resumed run continues without one of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from foresail.runlog.alarms import CHECKS, RECENT, Alarm, Record
 
 WINDOW = 100  # steps of the history that are kept, besides the first few
-QUIET = 5  # an alarm ends after so many steps without a reason
+QUIET = 5  # steps without the alarm's reason, after which it ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Raised:
 
 
 class AlarmMonitor:
-    """`raised` holds every alarm so far, `standing` those that are not over, by name."""
+    """`raised` holds every alarm so far, `standing` those that have not ended, by name."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.first: list[Record] = []
@@ -39,14 +39,14 @@ class AlarmMonitor:
         self.standing: dict[str, Raised] = {}
         self.quiet: dict[str, int] = {}
         for record in records:
-            self.look(record)
+            self.check(record)
 
-    def look(self, record: Record) -> list[Raised]:
-        """The alarms that this step raises. Step 0, before the first update, is no part of the history."""
+    def check(self, record: Record) -> list[Raised]:
+        """The alarms that this step raises. Step 0, before the first update, is not in the history."""
         if record["step"] == 0:
             return []
         if record.get("curriculum/stage") != self.stage:
-            # a new stage has other problems and lengths, so the history before it no longer compares
+            # a new stage has other problems and lengths, so the history starts again
             self.stage = record.get("curriculum/stage")
             self.first, self.window = [], deque(maxlen=WINDOW)
         if len(self.first) < RECENT:
@@ -64,7 +64,7 @@ class AlarmMonitor:
         return new
 
     def end_alarms(self, present: set[str]) -> None:
-        """End alarms after some quiet steps only: near its threshold an alarm comes and goes."""
+        """End alarms only after some quiet steps, since values fluctuate around a threshold."""
         for name in list(self.standing):
             self.quiet[name] = 0 if name in present else self.quiet.get(name, 0) + 1
             if self.quiet[name] >= QUIET:

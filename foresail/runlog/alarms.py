@@ -1,8 +1,8 @@
-"""Checks the metrics of a run for signs that it goes wrong, and says what to do about it.
+"""Checks a run's metrics for known failures, with advice for each.
 
-Each check is a function of the run's history, oldest record first, and gives an alarm or None. It looks at means
-over a few steps, since single steps are noise, and is silent where its metrics are missing. When an alarm is
-raised, and when it may be raised again, is for `alarm_monitor.py` to say.
+Each check maps the run's history, oldest record first, to an alarm or None. It uses means over a few steps, since
+single steps are noisy, and gives None if its metrics are missing. `alarm_monitor.py` decides when an alarm is
+raised again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LOAD, DEAD = "router/load_max_over_mean", "router/dead_experts"
 BALANCE = (
     "Raise router.balance or router.final_share, or set router.correction_rate; `foresail show` draws it"
 )
-ENOUGH_TOKENS = 100  # per expert on average: with as many, an expert without any is no accident
+ENOUGH_TOKENS = 100  # per expert on average: with these, an expert without any is no chance
 FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """`text` says what was seen, with numbers; `advice` what to try."""
+    """`text` is the observation, with numbers; `advice` says what to try."""
 
     name: str
     text: str
@@ -41,7 +41,7 @@ class Alarm:
 
 
 def entropy_collapse(history: History) -> Alarm | None:
-    """Entropy may fall as errors fall. Where it falls five times faster, the policy stops exploring."""
+    """Entropy fell five times faster than the error rate, so the policy stops exploring."""
     entropy, accuracy = first_and_last(history, "actor/entropy"), first_and_last(history, ACCURACY)
     if entropy is None or accuracy is None or accuracy[1] > 0.95:
         return None
@@ -57,7 +57,7 @@ def entropy_collapse(history: History) -> Alarm | None:
 
 
 def length_explosion(history: History) -> Alarm | None:
-    """Responses got longer, and are not right more often."""
+    """Responses got longer without higher accuracy."""
     if (now := last_means(history, LENGTH, ACCURACY)) is None:
         return None
     length, accuracy = now
@@ -91,7 +91,7 @@ def length_collapse(history: History) -> Alarm | None:
 
 
 def reward_without_accuracy(history: History) -> Alarm | None:
-    """With plain verdicts the two rise together; else other terms of the reward are being exploited."""
+    """The reward rose without the accuracy, so other terms of the reward are being exploited."""
     window = history[-5 * RECENT :]
     reward, accuracy = first_and_last(window, "rollout/reward"), first_and_last(window, ACCURACY)
     if reward is None or accuracy is None or len(window) < 3 * RECENT:
@@ -199,12 +199,12 @@ def failed_verdicts(history: History) -> Alarm | None:
     return Alarm(
         name="failed verdicts",
         text=f"{sum(shares.values()):.0%} of the verdicts failed ({kinds})" + (f"; {first}" if first else ""),
-        advice="Their groups are dropped. Mend the grader or these problems, or raise reward.time_limit",
+        advice="Their groups are dropped. Correct the grader or these problems, or raise reward.time_limit",
     )
 
 
 def dead_experts(history: History) -> Alarm | None:
-    """Some experts had no token in any of the last steps, though there were enough tokens for all."""
+    """Some experts had no token in any of the last steps, with enough tokens for all."""
     tokens = numbers(history[-RECENT:], "router/tokens_per_expert")
     dead = numbers(history[-RECENT:], DEAD)
     if len(dead) < RECENT or not min(dead) > 0 or not min(tokens, default=0.0) >= ENOUGH_TOKENS:
@@ -218,7 +218,7 @@ def dead_experts(history: History) -> Alarm | None:
 
 
 def uneven_experts(history: History) -> Alarm | None:
-    """The load got more uneven in training; a model that starts uneven raises no alarm."""
+    """The load became more uneven in training; an uneven start raises no alarm."""
     load = first_and_last(history, LOAD)
     if load is None or not (load[1] > 3 and load[1] > 1.5 * load[0]):
         return None
@@ -247,7 +247,7 @@ CHECKS: tuple[Callable[[History], Alarm | None], ...] = (
 )
 
 
-# What the checks read from a history.
+# Helpers of the checks.
 
 
 def column(records: Iterable[Record], name: str) -> list[float | None]:
@@ -265,7 +265,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def last_means(history: History, *names: str) -> list[float] | None:
-    """Means over the last few steps; None before there are as many, or where a metric is missing."""
+    """Means over the last few steps; None with fewer steps, or if a metric is missing."""
     known = [value for name in names if (value := mean(column(history[-RECENT:], name))) is not None]
     return known if len(history) >= RECENT and len(known) == len(names) else None
 
@@ -277,7 +277,7 @@ def first_and_last(history: History, name: str) -> tuple[float, float] | None:
 
 
 class EarlierSteps(NamedTuple):
-    """A few steps of the past, around `step`."""
+    """Means of a few past steps around `step`."""
 
     step: int
     accuracy: float

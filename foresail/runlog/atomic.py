@@ -1,7 +1,7 @@
-"""Files and folders that are whole or not there: written aside under a hidden name, synced, then renamed.
+"""Writes files and folders atomically: under a hidden name first, then synced and renamed.
 
-A writer killed at any moment leaves what stood before, and at most a leftover (`.tmp-…`, `.old-…`)
-that `clean_leftovers` tidies at the next start.
+A writer killed at any moment leaves the old content, and at most a leftover (`.tmp-…`, `.old-…`) that
+`clean_leftovers` removes at the next start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ASIDE = ".tmp-"
 OLD = ".old-"
-FULL_BELOW = 1 << 20  # bytes free under which a failure of unknown kind is blamed on the disk
+FULL_BELOW = 1 << 20  # free bytes below which an unknown failure counts as a full disk
 
 NO_SPACE = "free some space there or move the run to another disk, then resume; what was saved is whole"
 NOT_ALLOWED = "make the folder writable, or choose another one with run.root=…"
@@ -32,8 +32,8 @@ ADVICE = {
 }
 
 
-def write_aside(path: Path, write: Callable[[Path], object]) -> None:
-    """Put a file in place in one move: `write_aside(run / "curves.png", figure.savefig)`."""
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file atomically: `write_atomically(run / "curves.png", figure.savefig)`."""
     with hidden_sibling(path) as hidden:
         write(hidden)
         sync(hidden)
@@ -42,15 +42,15 @@ def write_aside(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_aside(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    write_atomically(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
 
 @contextmanager
 def replacing_directory(final: Path) -> Iterator[Path]:
-    """Fill the folder this yields; it becomes `final` when the block ends well, and vanishes otherwise.
+    """Yield a folder to fill; it becomes `final` when the block succeeds, and is removed otherwise.
 
-    A folder that already stands at `final` is swapped out: until the new one is in place it remains,
-    under its own name or as `.old-NAME`, from where `clean_leftovers` brings it back.
+    An existing folder at `final` stays until the new one is in place, under its own name or as `.old-NAME`, which
+    `clean_leftovers` restores.
     """
     with hidden_sibling(final) as hidden:
         discard(hidden)
@@ -62,9 +62,9 @@ def replacing_directory(final: Path) -> Iterator[Path]:
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Remove what killed writers left in `folder`, and bring back a folder caught in the midst of a swap.
+    """Remove the leftovers of killed writers in `folder`, and restore a folder from an unfinished swap.
 
-    Call it only where no other process writes: a living writer's work looks just like a leftover.
+    No other process may be writing there: its files look like leftovers.
     """
     if not folder.is_dir():
         return
@@ -77,7 +77,7 @@ def clean_leftovers(folder: Path) -> None:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """A failure to write in `folder` becomes an OSError of its kind that says where, why and what to do."""
+    """Turn a failure to write in `folder` into an OSError that says where, why and what to do."""
     try:
         yield
     except Exception as error:
@@ -90,10 +90,10 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def diagnose(error: Exception, folder: Path) -> tuple[int, str]:
-    """The system's number for a failure, 0 if it has none, and the cause in words.
+    """A failure's errno, 0 if it has none, and its cause in words.
 
-    safetensors and torch have types of their own for a full disk: the one says "… (os error 28)", of the
-    other it is guessed by looking at the disk.
+    safetensors and torch raise their own types for a full disk: the first says "… (os error 28)", for the second
+    the free space is checked.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno, error.strerror or str(error)
@@ -107,11 +107,11 @@ def diagnose(error: Exception, folder: Path) -> tuple[int, str]:
 
 @contextmanager
 def hidden_sibling(final: Path) -> Iterator[Path]:
-    """A name next to `final` to write under; whatever still bears it at the end is removed."""
-    # the suffix stays last, for writers that choose a format by it
+    """A temporary name next to `final`; a file or folder left under it at the end is removed."""
+    # the suffix stays last: some writers choose their format by it
     hidden = final.with_name(f"{ASIDE}{os.getpid()}-{final.name}")
     try:
-        # explained first, removed after: a full disk must be seen before space is freed on it
+        # diagnosed before the removal, which frees space on a full disk
         with explained(final.parent):
             yield hidden
     finally:
@@ -140,7 +140,7 @@ def put_back(old: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file's bytes, or a folder's names, before going on."""
+    """Wait until a file's bytes, or a folder's names, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -149,7 +149,7 @@ def sync(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove a file or folder if it is there; a leftover that cannot be removed is no reason to stop."""
+    """Remove a file or folder if it exists; failures are ignored."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

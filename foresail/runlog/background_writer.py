@@ -1,8 +1,8 @@
-"""Writing beside the run: compressing a step's samples takes longer than some steps.
+"""Writes files in a background thread, since compressing a step's samples takes longer than some steps.
 
 writer.start(partial(run.write_rollouts, step, rows))
 …
-writer.wait()   # before a checkpoint says that the step is done
+writer.wait()   # before the step's checkpoint
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 
 class BackgroundWriter:
-    """One thing at a time; what went wrong with it is raised when it is waited for."""
+    """Does one piece of work at a time; `wait` raises its error."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="background-writer")
         self._under_way: Future[Any] | None = None
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Begin, once what was under way is done."""
+        """Begin after the work before it."""
         self.wait()
         self._under_way = self._thread.submit(work)
 

@@ -1,4 +1,4 @@
-"""What all pictures have in common: colours, quiet axes, a figure that opens no window, a file that is whole.
+"""Common parts of all plots: colours, plain axes, figures without a window, atomic saving.
 
 with new_figure((8, 3), title="Accuracy") as figure:
     axes = figure.add_subplot()
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.atomic import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ NAVY, TEAL, CORAL, GOLD, PLUM = "#1d4e89", "#0f9d8f", "#ef6f53", "#e0a526", "#7a
 def new_figure(
     size: tuple[float, float], *, title: str = "", pads: Mapping[str, Any] | None = None
 ) -> Iterator[Figure]:
-    """A figure of so many inches; what is plotted inside has its fonts. `pads` are a constrained layout's."""
+    """A figure of this size in inches, with our fonts inside the block. `pads` are a constrained layout's."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -44,8 +44,8 @@ def new_figure(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """A PNG, or PDF or SVG by the suffix."""
-    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+    """Save as PNG, PDF or SVG, by the suffix."""
+    write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=160, facecolor=PAPER))
 
 
 def quiet(axes: Axes, *, title: str = "", grid: Literal["x", "y"] = "y") -> None:

@@ -1,4 +1,4 @@
-"""Runs side by side: keys of the recipe in which they differ, and metrics. `foresail runs A B --metric reward`."""
+"""Compares runs: differing recipe keys, and metrics. `foresail runs A B --metric reward`."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def choose_metrics(records: Sequence[Records], names: Sequence[str]) -> list[str
         matching = {
             name: [one for one in logged if one == name or one.endswith(f"/{name}")] for name in names
         }
-        if absent := [name for name, matches in matching.items() if not matches]:
+        if missing := [name for name, matches in matching.items() if not matches]:
             raise ValueError(
-                f"no run logged {', '.join(absent)}; names there: {', '.join(sorted(logged)[:12])}, …"
+                f"no run logged {', '.join(missing)}; logged names: {', '.join(sorted(logged)[:12])}, …"
             )
         return list(dict.fromkeys(one for matches in matching.values() for one in matches))
     keys = [name for metric in KEY_METRICS for name in metric.names if metric.label not in ("lr", "tokens/s")]
@@ -69,7 +69,7 @@ def choose_metrics(records: Sequence[Records], names: Sequence[str]) -> list[str
 
 
 def sum_up(rows: Records, name: str) -> str:
-    """sum_up(…) -> "0.41, 0.43 (30)"; "-" where it was never logged."""
+    """Last and best value: sum_up(…) -> "0.41, 0.43 (30)"; "-" if it was never logged."""
     steps, values = points(rows, name)
     if not values:
         return "-"
@@ -86,13 +86,13 @@ def comparison_table(title: str, runs: Sequence[Path]) -> Table:
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:
-    """The folders' names where these differ, else their paths."""
+    """The folders' names if these differ, else their paths."""
     names = [run.resolve().name for run in runs]
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 
 
 def draw_comparison(runs: Sequence[Path], names: Sequence[str], path: Path) -> None:
-    """One panel a metric, one line a run."""
+    """One panel per metric, one line per run."""
     records = [RunDirectory(run).read_metrics() for run in runs]
     chosen = choose_metrics(records, names)[:6]
     if not chosen:

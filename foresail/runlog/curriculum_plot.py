@@ -1,6 +1,6 @@
-"""What a run launched, over time: shares and pass rates of difficulty levels, pools and windows, and stages.
+"""Plots a run's curriculum over time: shares and pass rates of difficulty levels, pools, windows and stages.
 
-Which panels there are follows from which metrics there are; a run without levels, pools and stages has none.
+Panels depend on the logged metrics; a run without levels, pools and stages has none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plot_curriculum(metrics: Sequence[Record], title: str = "") -> Figure:
 
 
 def plot_shares(axes: Axes, metrics: Sequence[Record]) -> None:
-    """Stacked areas; the space above the top one is problems without a level."""
+    """Stacked areas; the space above the top one is the share of problems without a level."""
     steps = [record["step"] for record in metrics if any(name.startswith(SHARES) for name in record)]
     launched = [record for record in metrics if record["step"] in set(steps)]
     shares = [[record.get(f"{SHARES}{level}", 0.0) for record in launched] for level in LEVELS]

@@ -1,16 +1,16 @@
-"""The run directory: where everything of one run lies, so that it can be shown, resumed and rewound.
+"""The run directory with all files of one run, to show, resume and rewind it.
 
     recipe.toml            every value that was used
     metrics.jsonl          one record a step
     rollouts/              step_000012.jsonl.gz: every sample of step 12, with its verdict
-    reward.log             what reward functions of one's own print
-    timeline.jsonl         what each instance and grader did when
+    reward.log             output of the user's reward functions
+    timeline.jsonl         events of each instance and grader, with times
     expert_load.jsonl      of a model with experts: tokens of each, by layer, in some hundred steps
-    error.txt              what ended a run that failed, until it goes on
+    error.txt              the error of a failed run, until it is resumed
     checkpoints/step_12/   written by the trainer, with `replacing_directory(run.checkpoint_path(12))`
 
-No file here is ever incomplete under its final name: files are written aside and renamed, and a line that was
-not finished does not count. Loading and saving weights is the trainer's business.
+No file is ever incomplete under its final name: files are written under a temporary name and renamed, and an
+unfinished line is ignored. The trainer loads and saves weights.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from foresail.runlog.atomic import clean_leftovers, explained, write_aside, write_text
+from foresail.runlog.atomic import clean_leftovers, explained, write_atomically, write_text
 from foresail.runlog.held_folder import HeldFolder
 from foresail.runlog.jsonl_log import JsonlLog, encode
 
-# What a run writes before its first step is done; the recipe last, so that half-cleared it is still a run.
+# Files of a run before its first step; the recipe last, so that a half-cleared folder is still a run.
 FALSE_START = (
     "metrics.jsonl",
     "timeline.jsonl",
@@ -38,12 +38,12 @@ FALSE_START = (
     "reference.safetensors",
     "recipe.toml",
 )
-MOST_LOADS = 500  # records of expert_load.jsonl, which are long
-QUICKEST = 1  # of gzip's levels: the best one takes four times as long and saves a twelfth
+MAX_LOADS = 500  # records of expert_load.jsonl, which are long
+FASTEST = 1  # gzip's level: the best one takes four times as long and saves a twelfth
 
 
 class RunDirectory:
-    """One run's folder. Making the object touches no file; `create` and `rewind` begin and resume a run."""
+    """One run's folder. The constructor touches no file; `create` and `rewind` begin and resume a run."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -53,20 +53,22 @@ class RunDirectory:
         self.expert_load = JsonlLog(self.path / "expert_load.jsonl", self.warn)
         self.rollouts_path = self.path / "rollouts"
         self.checkpoints_path = self.path / "checkpoints"
-        self.on_warning: Callable[[str], object] = lambda text: None  # its files were changed from outside
-        self.held: HeldFolder | None = None  # while a run goes on there
+        self.on_warning: Callable[[str], object] = lambda text: (
+            None
+        )  # called when files were changed from outside
+        self.held: HeldFolder | None = None  # while the run goes on
         self.has_rollouts = False
 
     def warn(self, text: str) -> None:
         self.on_warning(text)
 
     def hold(self, on_warning: Callable[[str], object]) -> None:
-        """From now on, a folder that is moved or removed ends the run, and `on_warning` is told of lost files."""
+        """Watch the folder: if it is moved or removed the run ends; lost files are reported to `on_warning`."""
         self.held, self.on_warning = HeldFolder(self.path), on_warning
         self.has_rollouts = self.rollouts_path.is_dir()
 
     def check_there(self) -> None:
-        """Before anything is written; raises FolderGone."""
+        """Check before writing; raises FolderGone."""
         if self.held is not None:
             self.held.check()
 
@@ -78,7 +80,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path | str, recipe_toml: str) -> Self:
-        """Begin a run; a folder that holds one is refused, unless that never came to its first step."""
+        """Begin a run; an existing run in the folder is refused, unless it never finished a step."""
         run = cls(path)
         with explained(run.path):
             taken = run.has_begun()
@@ -114,7 +116,7 @@ class RunDirectory:
         return self.recipe_path.is_file() or self.metrics.path.is_file()
 
     def has_begun(self) -> bool:
-        """Whether there is a checkpoint or a finished step; before that, starting anew loses nothing."""
+        """Whether there is a checkpoint or a finished step."""
         return bool(self.checkpoint_steps()) or any(record["step"] > 0 for record in self.read_metrics())
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
@@ -131,7 +133,7 @@ class RunDirectory:
         return self.metrics.read()
 
     def append_timeline(self, *events: Mapping[str, Any]) -> None:
-        """Events are free in form but for their `step`, by which `rewind` knows them."""
+        """Append events of any form with a `step`, which `rewind` needs."""
         for event in events:
             if not isinstance(event.get("step"), int):
                 raise ValueError(f'timeline event {event} has no "step"; give the step it happened in')
@@ -150,14 +152,14 @@ class RunDirectory:
         return self.expert_load.read()
 
     def write_rollouts(self, step: int, rows: Iterable[Mapping[str, Any]]) -> Path:
-        """All samples of a step in one file, which is there whole or not at all."""
+        """Write all samples of a step to one file, atomically."""
         path = self.rollout_path(step)
         try:
             self._write_rollouts(path, rows)
         except FileNotFoundError:
             if not isinstance(rows, Sequence):
                 raise
-            self._write_rollouts(path, rows)  # the folder was removed just now
+            self._write_rollouts(path, rows)  # the folder was removed meanwhile
         return path
 
     def _write_rollouts(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -167,10 +169,10 @@ class RunDirectory:
                 f"{self.rollouts_path} was removed; it was made again, without the samples of earlier steps"
             )
         with explained(self.path):
-            # no parents: a run's folder that was moved must not be made again
+            # no parents: a moved run's folder must not be created again
             self.rollouts_path.mkdir(exist_ok=True)
         self.has_rollouts = True
-        write_aside(path, lambda aside: write_compressed(aside, rows))
+        write_atomically(path, lambda temporary: write_compressed(temporary, rows))
 
     def read_rollouts(self, step: int) -> list[dict[str, Any]]:
         path = self.rollout_path(step)
@@ -194,9 +196,9 @@ class RunDirectory:
         return numbered(self.checkpoints_path, "")
 
     def rewind(self, step: int) -> None:
-        """Make the log end at `step`, before going on from its checkpoint: later records and rollouts go.
+        """Remove the records and rollouts after `step`, before continuing from its checkpoint.
 
-        Checkpoints stay; writing one anew replaces it. Killed half-way, a second rewind ends the work.
+        Checkpoints stay; a new one replaces an old one. After a kill a second rewind completes the first.
         """
         self.clean()
         self.metrics.rewind(step)
@@ -208,18 +210,18 @@ class RunDirectory:
                     self.rollout_path(later).unlink()
 
     def clean(self) -> None:
-        """Remove leftovers of a killed writer."""
+        """Remove a killed writer's leftovers."""
         for folder in (self.path, self.rollouts_path, self.checkpoints_path):
             clean_leftovers(folder)
 
 
 def is_kept(step: int, steps: int) -> bool:
     """Of 2,000 steps every fourth, and the last."""
-    return step % -(-steps // MOST_LOADS) == 0 or step == steps
+    return step % -(-steps // MAX_LOADS) == 0 or step == steps
 
 
 def numbered(folder: Path, suffix: str) -> list[int]:
-    """The N of every step_N in a folder, ascending; other names are none of ours."""
+    """The N of every step_N in a folder, ascending; other names are ignored."""
     names = (path.name for path in folder.glob(f"step_*{suffix}"))
     numbers = (name.removeprefix("step_").removesuffix(suffix) for name in names)
     return sorted(int(number) for number in numbers if number.isdecimal())
@@ -233,8 +235,8 @@ def remove(path: Path) -> None:
 
 
 def write_compressed(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    # no name and no time inside: the same samples give the same bytes
-    options: dict[str, Any] = {"filename": "", "mtime": 0, "compresslevel": QUICKEST}
+    # without name and time, so that the same samples give the same bytes
+    options: dict[str, Any] = {"filename": "", "mtime": 0, "compresslevel": FASTEST}
     with open(path, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", **options) as file:
         for row in rows:
             file.write(encode(row))

@@ -1,12 +1,12 @@
-"""What one watches while a stage runs: a live view on a terminal, plain lines anywhere else.
+"""Shows the progress of a running stage: a live view on a terminal, plain lines elsewhere.
 
     with Display("rl", total=20) as display:
         display.begin("rollout", total=512)
         display.advance()
         display.update(12, {"critic/rewards/mean": 0.81, "response_length/mean": 21.3})
 
-prints, when piped, `rl 12/20 reward 0.81 length 21.3 left 0:08`, without any control codes, and in long steps every
-30 seconds what it is at: `rl 12/20 rollout 312/512 left 0:21`.
+prints, when piped, `rl 12/20 reward 0.81 length 21.3 left 0:08` without control codes, and in long steps every 30
+seconds the current phase: `rl 12/20 rollout 312/512 left 0:21`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from foresail.runlog.key_metrics import (
 from foresail.runlog.phase import Phase
 
 BARS = "▁▂▃▄▅▆▇█"
-TALL = 32  # lines of a terminal that also shows the details
-QUIET = 30.0  # seconds after which a piped run says what it is at
-WATCH = 0.25  # seconds between two looks at what happens beside the steps
-RECENT = 20  # updates that the time left is reckoned from: steps grow slower as responses grow longer
+TALL = 32  # terminal lines from which details are shown
+QUIET = 30.0  # seconds after which a piped run prints its phase
+WATCH = 0.25  # seconds between two checks of the watching thread
+RECENT = 20  # updates for the time left: steps take longer as responses grow
 
 
 class Display:
@@ -67,16 +67,16 @@ class Display:
         self.ticks = deque([(self.began, done)], maxlen=RECENT + 1)
         self.latest: dict[str, str] = {}
         self.histories: dict[str, list[float]] = {}
-        self.alarms: Sequence[str] = ()  # those that stand, a line each
-        self.is_stopping: Callable[[], bool] = lambda: False  # whether the run was asked to stop
+        self.alarms: Sequence[str] = ()  # standing alarms, a line each
+        self.is_stopping: Callable[[], bool] = lambda: False  # whether the run is to stop
         self.phase = Phase("starting")
-        self.steps_began: float | None = None  # when the first step did
-        self.written = self.began  # when the last plain line was
+        self.steps_began: float | None = None  # start of the first step
+        self.written = self.began  # time of the last plain line
         self.ended = threading.Event()
         self.console = console or Console(force_terminal=sys.stdout.isatty())
         self.live: Live | None = None
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            # rendered anew four times a second, so that the clock goes on through a long step
+            # rendered four times a second, so that the clock runs during a long step
             self.live = Live(console=self.console, get_renderable=self.render, refresh_per_second=4)
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # also on Ctrl-C and errors: the cursor comes back and the last view stays above what follows
+        # also on Ctrl-C and errors: restores the cursor and leaves the last view
         self.ended.set()
         if self.live:
             self.live.stop()
@@ -97,26 +97,26 @@ class Display:
         """Begin a phase of `total` items; `span`: see `Phase`."""
         if span[1] and self.steps_began is None:
             self.steps_began = self.clock()
-            self.ticks[0] = self.steps_began, self.step  # what came before was no step
+            self.ticks[0] = self.steps_began, self.step  # the time before was no step
         self.phase = Phase(phase, total, span=span)
         return self.phase
 
     def advance(self, verdict: Future[Any] | None = None) -> None:
-        """One more item is done; with a verdict it counts as waiting until that has come."""
+        """Count one more item; with a verdict it counts as waiting until that is done."""
         self.phase.advance(verdict)
 
     def watch(self) -> None:
-        """Runs in a thread, since a signal handler must not print: says what a long step is doing."""
+        """Print the phase of long steps. Runs in a thread, since a signal handler must not print."""
         has_noted = False
         while not self.ended.wait(WATCH):
             if self.live is None:
-                self.speak_if_quiet()
+                self.print_phase_if_due()
             if not has_noted and self.is_stopping():
                 has_noted = True
-                self.note(f"stopping: {self.what_is_awaited()}; Ctrl-C again leaves at once", style="yellow")
+                self.note(f"stopping: {self.describe_stop()}; Ctrl-C again leaves at once", style="yellow")
 
-    def what_is_awaited(self) -> str:
-        """what_is_awaited() -> "step 13 (rollout 312/512) is finished and saved first, about 0:40"."""
+    def describe_stop(self) -> str:
+        """describe_stop() -> "step 13 (rollout 312/512) is finished and saved first, about 0:40"."""
         if self.steps_began is None:
             return f"what is under way ({self.phase}) ends first"
         left = self.step_left()
@@ -124,7 +124,7 @@ class Display:
         return f"step {self.step + 1} ({self.phase}) is finished and saved first{about}"
 
     def step_left(self) -> float | None:
-        """Seconds left of the current step, from the pace of the latest steps or from its progress."""
+        """Seconds left in the current step, from the latest steps or from its progress."""
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
         waited = self.clock() - now
         if last > first:
@@ -132,8 +132,8 @@ class Display:
         share = self.phase.share_of_step
         return waited / share * (1 - share) if share else None
 
-    def speak_if_quiet(self) -> None:
-        """Print what a piped run is doing, when it has printed nothing for long."""
+    def print_phase_if_due(self) -> None:
+        """Print a piped run's phase, if it has printed nothing for long."""
         if self.clock() - self.written >= QUIET:
             self.write_line(f"{self.title} {self.step}/{self.total} {self.phase} left {self.time_left()}")
 
@@ -154,18 +154,18 @@ class Display:
             )
 
     def is_due(self, step: int) -> bool:
-        """Whether to print a plain line: every step, but of thousands only one or two hundred."""
+        """Whether to print a plain line: every step, or one or two hundred of thousands."""
         return step % max(1, self.total // 100) == 0 or step == self.total
 
     def note(self, text: str, style: str = "") -> None:
-        """A line of its own, above the live view."""
+        """Print a line above the live view."""
         if self.live:
             self.console.print(Text(self.encodable(text), style=style))
         else:
             self.write_line(text)
 
     def show_samples(self, step: int, lines: Sequence[str]) -> None:
-        """Responses to read, above the live view; indented lines belong to the one before."""
+        """Print responses above the live view; indented lines continue the line before."""
         for line in lines:
             if line.startswith(" "):
                 self.note(line)
@@ -174,11 +174,11 @@ class Display:
                 self.note(f"sample of step {step}: {line}", style)
 
     def encodable(self, text: str) -> str:
-        """What the terminal cannot write becomes a question mark: a model's words must not end a run."""
+        """Replace what the terminal cannot write by question marks: a model's text must not end a run."""
         return text.encode(self.console.encoding, errors="replace").decode(self.console.encoding)
 
     def time_left(self) -> str:
-        """Time left, from the pace of the latest steps; in the first step from its progress."""
+        """Time left, from the latest steps; in the first step from its progress."""
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
         if last <= first:
             share = self.phase.share_of_step
@@ -186,19 +186,19 @@ class Display:
                 return "?"
             step = (self.clock() - self.steps_began) / share
             return f"about {clock_time(step * (self.total - last - share))}"
-        # counted from the last update, so it runs down while the next step is on its way
+        # counted from the last update, so it decreases during a step
         waited = self.clock() - now
         left = (now - then) / (last - first) * (self.total - last) - waited
         return clock_time(max(left, 0.0))
 
     def write_line(self, text: str) -> None:
-        # straight to the file: rich would wrap at its width, and a line must stay a line
+        # directly to the file: rich would wrap the line
         self.console.file.write(self.encodable(text) + "\n")
         self.console.file.flush()
         self.written = self.clock()
 
     def render(self) -> Panel:
-        """The live view; called from rich's refreshing thread, so it reads and never writes."""
+        """The live view. rich's refreshing thread calls it, so it must not change anything."""
         pretty = self.console.encoding.startswith("utf")
         rows = Table.grid(padding=(0, 2))
         rows.add_column(style="dim")
@@ -206,7 +206,7 @@ class Display:
         rows.add_column(style="cyan", no_wrap=True)
         details = set() if self.console.height >= TALL else {metric.label for metric in DETAIL_METRICS}
         latest = [(label, text) for label, text in list(self.latest.items()) if label not in details]
-        # the width beside borders, gaps, label and value; a longer curve would lose its newest end
+        # the width without borders, gaps, label and value; a longer curve would lose its newest end
         width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
         for label, text in latest:
             curve = sparkline(self.histories.get(label, []), width) if pretty else ""

@@ -1,4 +1,4 @@
-"""One episode turn by turn, with the credit of each turn, so that a person can judge it.
+"""Prints one episode turn by turn, with the credit of each turn.
 
 foresail show RUN --episode multi-hop-17.3
 
@@ -27,7 +27,7 @@ LONGEST = 1000  # characters of a turn
 
 
 def show_episode(path: Path, name: str, step: int | None = None, console: Console | None = None) -> None:
-    """Print an episode of a step, by default of the last that has it."""
+    """Print an episode of a step, by default of the last step that has it."""
     run, console = find_run(path), console or Console()
     found_step, row = find_episode(run, name, step)
     for line in episode_lines(row, f"{name}, step {found_step}"):
@@ -35,7 +35,7 @@ def show_episode(path: Path, name: str, step: int | None = None, console: Consol
 
 
 def find_episode(run: RunDirectory, name: str, step: int | None) -> tuple[int, Row]:
-    """By "PROBLEM.SAMPLE", or by a problem alone, of which it is the first sample; the newest step first."""
+    """Find "PROBLEM.SAMPLE", or a problem's first sample, in the newest step that has it."""
     steps = run.rollout_steps()
     if not steps:
         raise ValueError(f"{run.path} has no rollouts; give the folder of an RL run")
@@ -72,7 +72,7 @@ def turn_lines(turns: Sequence[Row], credit: Mapping[str, list[Any]] | None) -> 
 
 
 def describe_credit(credit: Mapping[str, list[Any]] | None, turn: int) -> str:
-    """ "  evidence +3.1  snr 2.4  weight 1.62"; of evidence that was not used, why not."""
+    """ "  evidence +3.1  snr 2.4  weight 1.62"; for unused evidence the reason."""
     if credit is None or turn >= len(credit["weight"]):
         return ""
     evidence, snr = credit["evidence"][turn], credit["snr"][turn]

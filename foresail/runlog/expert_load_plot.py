@@ -1,4 +1,4 @@
-"""How evenly a model's experts were used: each expert of each layer at the end, and the busiest over time."""
+"""Plots the load of a model's experts: of each expert at the end, and of the busiest over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSIEST = 2.0  # times the mean load: the colour scale ends here
 
 
 def plot_expert_load(records: Sequence[dict[str, Any]], title: str = "") -> Figure:
-    """`records` are those of expert_load.jsonl: {"step": 12, "load": [[3, 5], [4, 4]]}."""
+    """`records` are lines of expert_load.jsonl: {"step": 12, "load": [[3, 5], [4, 4]]}."""
     with new_figure((8.6, 5.4), title=title) as figure:
         draw_last(figure.add_subplot(2, 1, 1), figure, records[-1])
         draw_history(figure.add_subplot(2, 1, 2), records)

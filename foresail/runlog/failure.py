@@ -1,4 +1,4 @@
-"""What ended a run that failed, in `error.txt` of its folder, until the run goes on.
+"""Writes the error of a failed run to `error.txt` in its folder, where it stays until the run is resumed.
 
     with noting_failure(run.path):
         train()
@@ -21,12 +21,12 @@ NAME = "error.txt"
 
 @contextmanager
 def noting_failure(folder: Path) -> Iterator[None]:
-    """Delete the error of the last start; write down one that ends the block."""
+    """Delete the last start's error; write one that ends the block."""
     with explained(folder / NAME):
         (folder / NAME).unlink(missing_ok=True)
     try:
         yield
-    except FolderGone:  # there is nowhere to write
+    except FolderGone:  # no folder to write to
         raise
     except Exception as error:
         with suppress(OSError):  # such as a full disk: the error itself matters more

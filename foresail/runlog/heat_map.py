@@ -1,4 +1,4 @@
-"""Shares over two axes, as coloured squares: recall by length and depth.
+"""Plots heat maps of shares over two axes, such as recall by length and depth.
 
 plot_heat_maps([HeatMap(title="niah_single", rows=("0%", "100%"), columns=("512", "1024"), shares=((1.0, 0.9), …))])
 """
@@ -30,7 +30,7 @@ class HeatMap:
 
 
 def blend(share: float) -> str:
-    """The colour of a share: blend(1) -> "#0f9d8f", between two of COLOURS what lies between them."""
+    """The colour of a share, interpolated between COLOURS: blend(1) -> "#0f9d8f"."""
     place = min(max(share, 0.0), 1.0) * (len(COLOURS) - 1)
     first = min(int(place), len(COLOURS) - 2)
     low, high = (bytes.fromhex(colour[1:]) for colour in COLOURS[first : first + 2])

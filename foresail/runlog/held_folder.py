@@ -1,9 +1,9 @@
-"""A run's folder while the run goes on: whether it is still the one under its path.
+"""Detects that a run's folder was moved or removed while the run goes on.
 
     held = HeldFolder(path)
     held.check()    # raises FolderGone once it was moved or removed
 
-Writing by its path would make another folder there, with one checkpoint and nothing to go on from.
+Writing by the old path would create a second folder, from which the run could not be resumed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class FolderGone(OSError):
 
 
 class HeldFolder:
-    """Keeps the folder open while the run goes on, so that a moved folder is recognised."""
+    """Keeps the folder open, to recognise that it was moved."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class HeldFolder:
         return f"{gone}; it is {now} now, and {last} is its last checkpoint; to go on: foresail resume {now}"
 
     def find(self) -> Path | None:
-        """The folder's path now, on systems that know it (Linux); None where it was removed."""
+        """The folder's current path, where the system tells it (Linux); None if it was removed."""
         try:
             now = Path(os.readlink(f"/proc/self/fd/{self._descriptor}"))
         except OSError:

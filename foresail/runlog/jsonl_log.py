@@ -1,4 +1,4 @@
-"""A file of JSON lines that grows at its end, survives a kill in the middle of a line, and can be rewound."""
+"""An append-only file of JSON lines that survives a kill within a line and can be rewound."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 import orjson
 
-from foresail.runlog.atomic import explained, write_aside
+from foresail.runlog.atomic import explained, write_atomically
 
 
 class JsonlLog:
     """Records with a `step`, one line each. A line counts once its newline is written.
 
-    So a torn last line is no line: readers pass over it, and the next append starts in its place.
-    Lines reach the operating system at once: a killed process loses none (a power cut may). The file stays open
-    between appends: one that is removed meanwhile still has its lines, which are put back.
+    Readers ignore a torn last line, and the next append overwrites it. Lines reach the operating system
+    immediately: a killed process loses none (a power cut may). The file stays open between appends, so the lines of
+    a removed file can be restored.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], object] = lambda text: None) -> None:
@@ -31,7 +31,7 @@ class JsonlLog:
         self._end = 0  # byte behind the last appended line
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """All of the records or, when the disk is full, none of them and an OSError."""
+        """Append all records; on a full disk none, with an OSError."""
         lines = b"".join(encode(record) for record in records)
         with explained(self.path.parent):
             file = self._open()
@@ -47,12 +47,12 @@ class JsonlLog:
             self._end = file.tell()
 
     def _open(self) -> FileIO:
-        """The open file. Where it was removed it is written again; where it was cut, `warn` says what is lost."""
+        """The open file. A removed file is written again; for a truncated one `warn` tells the loss."""
         if self._file is not None and not self._is_there(self._file):
             if not self.path.exists():
                 self._file.seek(0)
                 content = self._file.readall()
-                write_aside(self.path, lambda aside: aside.write_bytes(content))
+                write_atomically(self.path, lambda temporary: temporary.write_bytes(content))
                 self.warn(f"{self.path} was removed while the run went on; it was written again, whole")
             self.close()
         if self._file is None:
@@ -79,21 +79,21 @@ class JsonlLog:
         self.close()
 
     def read(self) -> list[dict[str, Any]]:
-        """Every whole record, in the order of writing; none when the file is not there yet."""
+        """All whole records in order; none without a file."""
         return [record for _, record in self.whole_lines()]
 
     def rewind(self, step: int) -> None:
-        """Drop the records of later steps, as if the run had stopped right after `step`."""
+        """Remove the records after `step`."""
         if not self.is_file():
             return
         content = b"".join(line for line, record in self.whole_lines() if record["step"] <= step)
-        write_aside(self.path, lambda aside: aside.write_bytes(content))
+        write_atomically(self.path, lambda temporary: temporary.write_bytes(content))
         self._end = len(content)
         self.close()
         self._open()
 
     def is_file(self) -> bool:
-        """False where nothing is there yet; a ValueError where something else stands in its place."""
+        """False if there is nothing; raises ValueError if it is not a file."""
         if self.path.is_file():
             return True
         if self.path.exists():

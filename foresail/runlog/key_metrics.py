@@ -1,4 +1,4 @@
-"""The few metrics people look at first, under short names; display, plots and summary choose from here."""
+"""The most important metrics, with short labels, for display, plots and summary."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 ACCURACY = "rollout/accuracy"
 REWARD = "rollout/reward"  # of all samples
-LEARNED_FROM = "critic/rewards/mean"  # of the groups that dynamic sampling kept
-HELD_OUT_LOSS = "val/loss/"  # and the corpus
-ROUNDING = 1e-9  # by which two means of the same numbers may differ
+LEARNED_FROM = "critic/rewards/mean"  # of the groups used for training
+HELD_OUT_LOSS = "val/loss/"  # followed by the corpus
+ROUNDING = 1e-9  # difference of two means of the same numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class KeyMetric:
     format: str
 
     def find(self, metrics: Mapping[str, Any]) -> float | None:
-        """The value, or None where the record lacks it or it was no number (NaN is logged as null)."""
+        """The value, or None if it is missing or no number (NaN is logged as null)."""
         values = (as_number(metrics.get(name)) for name in self.names)
         return next((value for value in values if value is not None), None)
 
@@ -63,7 +63,7 @@ DETAIL_METRICS = (
 )
 
 
-MAX_TERMS = 4  # terms of a reward that are shown one by one
+MAX_TERMS = 4  # terms of a reward that are shown
 
 
 def term_names(metrics: Iterable[str]) -> list[str]:
@@ -77,13 +77,13 @@ def term_label(name: str) -> str:
 
 
 def accuracy_tells(metrics: Mapping[str, Any]) -> bool:
-    """Whether the accuracy means something: not where it is 0 beside scores of a user's function."""
+    """Whether the accuracy is meaningful: not if it is 0 and a user's function gives scores."""
     accuracy, score = as_number(metrics.get(ACCURACY)), as_number(metrics.get("critic/score/mean"))
     return accuracy is not None and (accuracy > 0 or not score)
 
 
 def is_shown(metric: KeyMetric, metrics: Mapping[str, Any]) -> bool:
-    """Whether the metric adds to what the record's other metrics show."""
+    """Whether the metric tells more than the record's other shown metrics."""
     if ACCURACY in metric.names:
         return accuracy_tells(metrics)
     if metric.names == (LEARNED_FROM,):
@@ -99,13 +99,13 @@ def groups_used(metrics: Mapping[str, Any]) -> str | None:
 
 
 def has_own_scores(metrics: Mapping[str, Any]) -> bool:
-    """Whether scores are more than right or wrong, so that the reward says more than the accuracy."""
+    """Whether scores are more than right or wrong, so that the reward differs from the accuracy."""
     accuracy, score = as_number(metrics.get(ACCURACY)), as_number(metrics.get("critic/score/mean"))
     return accuracy is not None and score is not None and abs(score - accuracy) > ROUNDING
 
 
 def is_held_out(name: str) -> bool:
-    """is_held_out("val-core/gsm8k/acc/mean@1") -> True: accuracies on problems kept from training."""
+    """is_held_out("val-core/gsm8k/acc/mean@1") -> True: accuracies on held-out problems."""
     return name.startswith("val-core/") and "/acc/" in name
 
 
@@ -121,7 +121,7 @@ def is_held_out_reward(name: str) -> bool:
 
 
 def held_out(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The held-out accuracies of a record, by name; most records have none."""
+    """The held-out accuracies of a record, by name."""
     values = {name: as_number(value) for name, value in metrics.items() if is_held_out(name)}
     return {name: value for name, value in values.items() if value is not None}
 

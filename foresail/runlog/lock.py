@@ -1,6 +1,6 @@
-"""One process at a time in a run's folder: two would write each other's records.
+"""Locks a run's folder, so that only one process writes there.
 
-The system lets go of the lock when its process ends, however that comes about.
+The system releases the lock whenever the process ends.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from foresail.runlog.atomic import explained
 
 try:
     import fcntl
-except ImportError:  # Windows has no such lock, so none is taken
+except ImportError:  # Windows has no such lock
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
 
 
 class FolderInUse(OSError):
-    """Another process is at work there."""
+    """Another process uses the folder."""
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """Lock the folder, made where missing, or say who holds it; closing the file releases it."""
+    """Create and lock the folder, or say which process holds it; closing the file releases the lock."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = open_lock(folder / NAME)
@@ -48,13 +48,13 @@ def lock_folder(folder: Path) -> IO[str]:
 
 
 def open_lock(path: Path) -> IO[str]:
-    if os.path.lexists(path) and not path.is_file():  # a link to nothing too
+    if os.path.lexists(path) and not path.is_file():  # also a broken link
         raise FileExistsError(f"{path} is no file; remove it, then try again")
     return path.open("a+")
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process is at work there; False where the system cannot say."""
+    """Whether a process uses the folder; False if the system cannot tell."""
     try:
         with (folder / NAME).open() as file:
             if fcntl is not None:

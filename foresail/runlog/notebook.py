@@ -1,4 +1,4 @@
-"""A run in a notebook: one picture that is replaced, progress and curves in it, instead of a live view."""
+"""The display of a run in a notebook: progress and curves in one picture that is updated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from foresail.runlog.canvas import PAPER
 from foresail.runlog.display import Display, clock_time
 from foresail.runlog.plots import choose_panels, plot_curves
 
-PROGRESS_SECONDS = 1.0  # between two updates of the progress
-CURVES_SECONDS = 5.0  # between two pictures of the curves, which take a tenth of a second
+PROGRESS_SECONDS = 1.0  # between two progress updates
+CURVES_SECONDS = 5.0  # between two plots, which take a tenth of a second each
 
 
 def in_notebook() -> bool:
-    """Whether Jupyter runs this, which draws pictures and knows no cursor; IPython in a terminal is a terminal."""
+    """Whether this runs in Jupyter; IPython in a terminal counts as a terminal."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -29,7 +29,7 @@ def in_notebook() -> bool:
 
 
 def open_display(title: str, total: int, *, done: int = 0) -> Display:
-    """The view for a notebook or for a terminal."""
+    """The display for a notebook or a terminal."""
     return (NotebookDisplay if in_notebook() else Display)(title, total, done=done)
 
 
@@ -40,7 +40,7 @@ def show_picture(path: Path) -> None:
 
 
 class NotebookDisplay(Display):
-    """A line of text and a bar, and below them the curves; notes are printed above."""
+    """A line of text, a bar and the curves; notes are printed above."""
 
     def __init__(self, title: str, total: int, *, done: int = 0) -> None:
         super().__init__(title, total, done=done)

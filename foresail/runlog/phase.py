@@ -1,4 +1,4 @@
-"""What a stage is doing inside a step, and how far it is: "rollout 312/512"."""
+"""The current phase of a step and its progress: "rollout 312/512"."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 @dataclass
 class Phase:
-    """`total` is 0 where the number is unknown; `waiting` of what is done still wait for a verdict.
+    """`total` is 0 if unknown; `waiting` of the `done` items still wait for a verdict.
 
-    `span` is the part of a step's time that such a phase usually takes, from where to where: the time left is
-    guessed from it while no step has ended yet.
+    `span` is the usual part of a step's time, from start to end, to estimate the time left in the first step.
     """
 
     name: str
@@ -41,6 +40,6 @@ class Phase:
 
     @property
     def share_of_step(self) -> float:
-        """The share of the step that is over; an estimate."""
+        """An estimate of the finished share of the step."""
         start, end = self.span
         return start + (end - start) * min(1.0, self.done / self.total if self.total else 0.0)

@@ -1,9 +1,8 @@
-"""A run's curves in one picture, from the metrics alone.
+"""Plots a run's curves from its metrics.
 
-Which panels there are follows from which metrics there are: a reinforced run shows accuracy, length,
-entropy and speed; a fine-tuned one loss, entropy, learning rate and speed, a pretrained one also the loss on
-held-out corpora. Where scores are more than right or
-wrong, or there is no accuracy, the reward comes first; terms of a reward have a panel of their own.
+Panels depend on the logged metrics. RL shows accuracy, length, entropy and speed; SFT shows loss, entropy, learning
+rate and speed; pretraining also the loss on held-out corpora. The reward comes first where scores are more than
+right or wrong, or without an accuracy; its terms have their own panel.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ Digest = Literal["first to last", "mean", "peak"]
 HELD_OUT_COLOURS = (NAVY, CORAL, PLUM)
 LINE_COLOURS = (TEAL, CORAL, PLUM, GOLD)
 MOST_PANELS = 4
-CLOSE_LOOK = 0.4  # shares that stay below it would hardly be seen to climb on an axis up to 1
-SMOOTH_FROM = 60  # points from which the eye wants a running mean over the raw curve
+CLOSE_LOOK = 0.4  # shares below it get a shorter axis than up to 1
+SMOOTH_FROM = 60  # points from which a running mean is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A small plot of one metric, which appears when that has points.
+    """A small plot of one metric, shown if that has points.
 
-    `unit` says how numbers are written, `digest` which of them stand in the corner; `held_out` adds the
-    accuracies on problems kept from training, or their rewards. `lines` are several metrics in one panel.
+    `unit` says how numbers are written, `digest` which are in the corner; `held_out` adds the accuracies or rewards
+    on held-out problems. `lines` are several metrics in one panel.
     """
 
     title: str
@@ -106,7 +105,7 @@ def plot_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
 
     first, last = metrics[0]["step"], metrics[-1]["step"]
     margin = 0.03 * max(last - first, 1)
-    # where nothing was measured before the first step, the axis begins with it
+    # without values of step 0 the axis begins with the first step
     axes.set_xlim(first - (0 if 0 < first < last else margin), last + margin)
     if panel.unit == "share" and axes.dataLim.y1 > CLOSE_LOOK:
         axes.set_ylim(0, 1.04)
@@ -117,7 +116,7 @@ def plot_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
 
 
 def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) -> list[float]:
-    """The curve, with its running mean in front when it is long; gives the values that stand out."""
+    """Draw a curve, with a running mean if it is long; returns the prominent values."""
     if not steps:
         return []
     drawn = values
@@ -143,7 +142,7 @@ def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
 
 
 def plot_lines(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> list[float]:
-    """Terms of a reward, or losses, side by side, each by its name; gives all their values."""
+    """Draw a reward's terms, or losses, with their names; returns all values."""
     drawn: list[float] = []
     for name, colour in zip(names, cycle(LINE_COLOURS), strict=False):
         steps, values = points(metrics, name)
@@ -154,7 +153,7 @@ def plot_lines(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> l
 
 
 def plot_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
-    """Held-out accuracies or rewards as diamonds: few and far between, and what the run is judged by."""
+    """Draw held-out accuracies or rewards as diamonds."""
     for name, colour in zip(names, cycle(HELD_OUT_COLOURS), strict=False):
         steps, values = points(metrics, name)
         axes.plot(
@@ -174,7 +173,7 @@ def plot_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -
 
 
 def style_axes(axes: Axes, panel: Panel) -> None:
-    """Quiet axes with few numbers, at whole steps."""
+    """Plain axes with few ticks, at whole steps."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     quiet(axes, title=panel.title)
@@ -191,17 +190,17 @@ def choose_panels(metrics: Sequence[Record]) -> list[Panel]:
 
 
 def held_out_losses(metrics: Sequence[Record]) -> list[Panel]:
-    """Of pretraining: the loss on every corpus that was kept from it."""
+    """The loss on every held-out corpus, in pretraining."""
     names = tuple(name for name in all_names(metrics) if name.startswith(HELD_OUT_LOSS))
     return [Panel(title="Held-out loss", name=names[0], colour=NAVY, lines=names)] if names else []
 
 
 def first_panels(metrics: Sequence[Record]) -> list[Panel]:
-    """What a reinforced run is judged by: accuracy, or the reward where that says more, and the reward's terms."""
+    """The main panels of RL: accuracy, or the reward if that says more, and the reward's terms."""
     names = tuple(name for name in term_names(all_names(metrics)) if points(metrics, name)[0])
     terms = [Panel(title="Reward terms", name=names[0], colour=TEAL, lines=names)] if names else []
     if appears(ACCURACY_PANEL, metrics) and not any(map(has_own_scores, metrics)):
-        return [ACCURACY_PANEL, *terms]  # of these the reward is mostly a stretched copy
+        return [ACCURACY_PANEL, *terms]  # here the reward mostly repeats the accuracy
     accuracies = [ACCURACY, *held_out_names(metrics, ACCURACY_PANEL)]
     tells = any(value > 0 for name in accuracies for value in points(metrics, name)[1])
     return [REWARD_PANEL, *terms, *([ACCURACY_PANEL] if tells else [])]
@@ -212,7 +211,7 @@ def appears(panel: Panel, metrics: Sequence[Record]) -> bool:
 
 
 def is_plotted(record: Record, panels: Sequence[Panel]) -> bool:
-    """Whether a record has a point in any of the panels: the axes begin with the first and end with the last."""
+    """Whether a record has a point in any panel; axes span these records."""
     return any(
         as_number(record.get(name)) is not None
         for panel in panels
@@ -232,7 +231,7 @@ def all_names(metrics: Sequence[Record]) -> dict[str, None]:
 
 
 def points(metrics: Sequence[Record], name: str) -> Points:
-    """Steps and values of a metric, where it was logged and was a number."""
+    """Steps and values of a metric, without missing values."""
     pairs = [
         (record["step"], value) for record in metrics if (value := as_number(record.get(name))) is not None
     ]

@@ -1,4 +1,4 @@
-"""The runs of a folder in a table, from their files alone: `foresail runs runs`."""
+"""Lists the runs of a folder in a table: `foresail runs runs`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST_METRICS = ("loss", "reward", "accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine:
-    """A run in one line."""
+    """One line of the table."""
 
     path: Path
     stage: str
@@ -41,7 +41,7 @@ class RunLine:
 
 
 def find_all(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
-    """Runs at or below a folder, by name; a run inside a run is its own."""
+    """Runs at or below a folder, by name, without runs inside runs."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; give a folder of runs")
     if RunDirectory(folder).exists():

@@ -1,4 +1,4 @@
-"""Two responses of a step to look at, one right and one wrong: numbers alone hide what a model has learned.
+"""Prints two responses of a step, one right and one wrong.
 
 `foresail show RUN --samples` prints them:
 
@@ -11,7 +11,7 @@
     wrong, 9 tokens, reward 0, answer 1
       …
 
-Both are of one problem where there is one with both kinds.
+Both are of the same problem if there is one with both kinds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_PROBLEM, LONGEST_RESPONSE = 200, 480  # characters: a few lines of a ter
 
 
 def show_samples(path: Path, step: int | None = None, console: Console | None = None) -> None:
-    """Print a right and a wrong response of one step, by default the last that has any."""
+    """Print a right and a wrong response of one step, by default the last with rollouts."""
     run, console = find_run(path), console or Console()
     steps = run.rollout_steps()
     if not steps:
@@ -44,7 +44,7 @@ def show_samples(path: Path, step: int | None = None, console: Console | None = 
 
 
 def sample_lines(rows: Sequence[Row]) -> list[str]:
-    """The lines that show a step's rollouts; none where there is no verdict."""
+    """The lines of a right and a wrong response; none without verdicts."""
     return [line for row in pick_pair(rows) for line in describe(row)]
 
 
@@ -85,7 +85,7 @@ def describe(row: Row) -> Iterator[str]:
 def shorten(text: str, longest: int) -> str:
     """shorten("let me  think\\nabout it again", 16) -> "let m … ut it again"; the end of a response matters most.
 
-    One line, and no control characters: a model may write what would clear the screen.
+    In one line, without control characters, which could clear the screen.
     """
     line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
     if len(line) <= longest:

@@ -1,6 +1,6 @@
-"""What became of a run, from its files alone: while it runs, after it ended, after it was killed.
+"""Summarises a run from its files, while it runs or after it has ended.
 
-A folder of runs, such as the quickstart's with its `sft/` and `rl/`, is summed up run by run.
+A folder of runs, such as the quickstart's with `sft/` and `rl/`, is summarised run by run.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ TIMING, VERDICT = "timing_s/", "verdict/"
 
 
 def show(path: Path, console: Console | None = None) -> None:
-    """Print the summary of a run and plot its curves anew: what `foresail show RUN` does."""
+    """Print the summary of a run and plot its curves: `foresail show RUN`."""
     path, console = Path(path), console or Console()
     console.print(render(summarize(path)))
     try:
         pictures = plot_runs(path)
     except (ImportError, OSError) as error:
-        # a run on a read-only disk, or a machine without matplotlib, can still be read
+        # without plots on a read-only disk or without matplotlib
         console.print(Text(f"no curves drawn: {error}"))
         return
     for picture in pictures:
@@ -56,7 +56,7 @@ def show(path: Path, console: Console | None = None) -> None:
 def summarize(path: Path) -> dict[str, Any]:
     """`{"run", "steps", "last", "best_accuracy", "seconds", "verdicts", "alarms", "checkpoints", …}`.
 
-    "runs" holds the same of every run inside, by name; "summary" what the run's own summary.json says.
+    "runs" holds the same for every run inside, by name; "summary" is the run's summary.json.
     """
     path = Path(path)
     inner = find_runs(path)
@@ -79,7 +79,7 @@ def summarize(path: Path) -> dict[str, Any]:
 
 
 def find_runs(path: Path) -> list[Path]:
-    """The runs inside a folder, in the order of the stages; an error if it neither is a run nor holds one."""
+    """The runs inside a folder, in the order of the stages; an error if there are none."""
     if not path.is_dir():
         raise FileNotFoundError(f"there is no folder {path}; give the folder of a run")
     inner = [folder for folder in path.iterdir() if RunDirectory(folder).exists()]
@@ -92,7 +92,7 @@ def find_runs(path: Path) -> list[Path]:
 
 
 def find_run(path: Path) -> RunDirectory:
-    """The run itself; in a folder of runs that of `rl`, or the last that has a timeline, as with the curves."""
+    """The run itself; in a folder of runs `rl`, or the last with a timeline."""
     inner = [run for run in find_runs(path) if RunDirectory(run).timeline.path.exists()]
     if RunDirectory(path).exists() or not inner:
         return RunDirectory(path)
@@ -100,7 +100,7 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The newest value of every metric: evaluations are logged in few steps only."""
+    """The newest value of every metric, since evaluations are logged only in some steps."""
     newest: dict[str, Any] = {}
     for record in metrics:
         newest.update(record)
@@ -111,7 +111,7 @@ def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def best_accuracies(metrics: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """best_accuracies([…]) -> {"rollout/accuracy": {"value": 0.99, "step": 18}}, the first step with it.
 
-    An accuracy of 0 beside scores of a user's function is left out: the function does not say what is right.
+    An accuracy of 0 is left out if a user's function gives scores, since it does not say what is right.
     """
     best: dict[str, dict[str, float]] = {}
     for record in metrics:
@@ -127,7 +127,7 @@ def best_accuracies(metrics: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
 
 
 def sum_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, float]:
-    """Sums of all metrics of one prefix, the greatest first."""
+    """Sums of all metrics with a prefix, the greatest first."""
     sums = {name: sum(values) for name, values in values_by_name(metrics, prefix).items()}
     return dict(sorted(sums.items(), key=lambda entry: -entry[1]))
 
@@ -232,7 +232,7 @@ def write(value: Any) -> str:
 
 
 def plot_runs(path: Path) -> list[Path]:
-    """Write curves.png of a run, or of every run inside; a folder of runs also gets that of `rl`, or the last."""
+    """Write curves.png of each run inside; a folder of runs also gets that of `rl`, or of the last."""
     pictures = []
     for run in [path, *find_runs(path)]:
         metrics = RunDirectory(run).read_metrics()

@@ -1,8 +1,8 @@
-"""A step of a run's timeline, read into spans: who did what when.
+"""Reads the spans of one step from a run's timeline: parts of the step, chunks of instances, waits for verdicts.
 
 Lines are `{"step", "what", "start", "end", …}`. Parts of a step (rollout, update, eval, save) and waits for
-verdicts are spans as they stand; the scheduler's decisions are moments. A dispatch and what ended it, a chunk, a
-cancel or a lost instance, make one span here. What is not known here is passed over, so old runs can be read too.
+verdicts are spans already; the scheduler's decisions are moments. A dispatch and its end (a finished chunk, a
+cancel or a lost instance) make one span. Unknown events are skipped, so that old runs can be read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Event = Mapping[str, Any]
 How = Literal["finished", "parked", "cancelled", "lost", "open"]
 
 PARTS = ("rollout", "update", "eval", "save")
-ROUNDING = 1e-4  # seconds; decisions are written that coarsely, parts are not
+ROUNDING = 1e-4  # seconds; decisions are rounded to it, parts are not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +35,14 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class StepPart(Span):
-    """A part of the step: StepPart(name="rollout", start=0.0, end=1.7)."""
+    """One part of the step: StepPart(name="rollout", start=0.0, end=1.7)."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestSpan(Span):
-    """A time of one request: that of "17.3" is of group 17."""
+    """A span of one request; request "17.3" belongs to group 17."""
 
     request: str
 
@@ -53,7 +53,7 @@ class RequestSpan(Span):
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk(RequestSpan):
-    """A request's time on an instance, and how it ended; `open` if nothing tells."""
+    """A request's time on an instance, and how it ended; `open` if unknown."""
 
     instance: str
     tokens: int
@@ -62,14 +62,14 @@ class Chunk(RequestSpan):
 
 @dataclass(frozen=True, kw_only=True)
 class Wait(RequestSpan):
-    """A sample with the judge; `dropped` is the status of one whose group was given up."""
+    """A sample's time with the judge; the status is `dropped` if its group was cancelled."""
 
     status: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchesClosed:
-    """When the controller closed its launches, and which groups it then chose, had too many of, or cut off."""
+    """When the controller ended the step, and the groups that were chosen, surplus or cancelled."""
 
     at: float
     chosen: tuple[int, ...]
@@ -79,7 +79,7 @@ class LaunchesClosed:
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """One step. Groups and instances stand with the moment at which they were launched, cancelled or lost."""
+    """One step. Groups and instances map to the time of their launch, cancelling or loss."""
 
     step: int
     parts: list[StepPart] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Timeline:
 
     @property
     def instances(self) -> dict[str, list[Chunk]]:
-        """What each of them ran, by their names."""
+        """The chunks of each instance, by name."""
         names = {chunk.instance for chunk in self.chunks} | {*self.losses}
         ran: dict[str, list[Chunk]] = {name: [] for name in sorted(names, key=natural)}
         for chunk in self.chunks:
@@ -105,7 +105,7 @@ class Timeline:
 
     @property
     def generating(self) -> list[Timeline]:
-        """The parts in which something was generated, rollout or eval, each with what began in it."""
+        """The parts with generation, rollout or eval, each with the spans that began in it."""
         alone = [self.within(part) for part in self.parts]
         return [timeline for timeline in alone if timeline.chunks]
 
@@ -123,7 +123,7 @@ class Timeline:
 
 
 def read_step(events: Iterable[Event], step: int | None = None) -> Timeline:
-    """The events of `step`, by default of the last one there is."""
+    """The timeline of `step`, by default the last."""
     events = list(events)
     steps = sorted({event["step"] for event in events})
     if not steps:
@@ -137,11 +137,11 @@ def read_step(events: Iterable[Event], step: int | None = None) -> Timeline:
 
 
 class TimelineReader:
-    """Follows the events of one step, and ends the spans that they begin."""
+    """Matches the events of one step that begin and end spans."""
 
     def __init__(self, timeline: Timeline, began: float) -> None:
         self.timeline, self.began = timeline, began
-        self.running: dict[str, tuple[str, float]] = {}  # request -> its instance, since when
+        self.running: dict[str, tuple[str, float]] = {}  # request -> its instance and the start
 
     def read(self, events: Sequence[Event]) -> Timeline:
         for event in events:
@@ -189,7 +189,7 @@ def is_part(event: Event) -> bool:
 
 
 def natural(name: str) -> tuple[str, int]:
-    """For gpu2 to come before gpu10: natural("gpu10") -> ("gpu", 10)."""
+    """A sort key with gpu2 before gpu10: natural("gpu10") -> ("gpu", 10)."""
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)
 

@@ -1,4 +1,4 @@
-"""What the spans of a step come to: who was busy how long, what was waited for, what became of the groups."""
+"""Computes figures of a step's spans: work of instances, waits for verdicts, outcomes of groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from foresail.runlog.timeline import Chunk, RequestSpan, Span, StepPart, Timelin
 
 GroupOutcome = Literal["chosen", "equal", "surplus", "cancelled", "held out", "open"]
 
-TAIL = 0.1  # of the requests, those that end last
+TAIL = 0.1  # share of the requests that end last
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceFigures:
-    """What an instance did in a part of the step: for which share of it, on how many rows on average."""
+    """An instance's busy share of a part of the step, and its mean number of rows."""
 
     busy: float
     rows: float
@@ -38,7 +38,7 @@ def measure_work(chunks: Sequence[Chunk], part: StepPart) -> InstanceFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class GradingFigures:
-    """How many verdicts there were, and how many seconds they took; groups that were given up do not count."""
+    """The number of verdicts and their seconds, without cancelled groups."""
 
     verdicts: int
     mean: float
@@ -53,10 +53,9 @@ def measure_grading(waits: Iterable[Wait]) -> GradingFigures:
 
 
 def group_outcomes(timeline: Timeline) -> dict[int, GroupOutcome]:
-    """What became of every group, by the closing that came after its launch; `open` where none did.
+    """The outcome of every group at the end of its step; `open` without one.
 
-    Groups that are neither chosen nor surplus nor cancelled taught nothing: their rewards were all equal, or
-    they could not be graded.
+    Groups that are neither chosen nor surplus nor cancelled had equal rewards, or could not be graded.
     """
     outcomes: dict[int, GroupOutcome] = dict.fromkeys(timeline.launches, "open")
     evaluations = [part for part in timeline.parts if part.name == "eval"]
@@ -73,7 +72,7 @@ def group_outcomes(timeline: Timeline) -> dict[int, GroupOutcome]:
 
 
 def groups_under_way(timeline: Timeline) -> list[Span]:
-    """Every group from its launch until its last verdict, or until it was cancelled."""
+    """A span for every group, from its launch to its last verdict or its cancelling."""
     ends: dict[int, float] = {}
     seen: list[RequestSpan] = [*timeline.chunks, *timeline.waits]
     for span in seen:
@@ -83,7 +82,7 @@ def groups_under_way(timeline: Timeline) -> list[Span]:
 
 
 def count_over_time(spans: Iterable[Span]) -> tuple[list[float], list[int]]:
-    """How many are under way from each moment on; spans 0 to 2 and 1 to 3 -> ([0, 1, 2, 3], [1, 2, 1, 0])."""
+    """The number of open spans from each moment on; spans 0 to 2 and 1 to 3 -> ([0, 1, 2, 3], [1, 2, 1, 0])."""
     changes: dict[float, int] = {}
     for span in spans:
         changes[span.start] = changes.get(span.start, 0) + 1
@@ -93,9 +92,9 @@ def count_over_time(spans: Iterable[Span]) -> tuple[list[float], list[int]]:
 
 
 def stack(spans: Sequence[Span]) -> list[int]:
-    """A row for each, so that none overlap; spans 0 to 2, 1 to 3 and 2 to 4 -> [0, 1, 0]."""
+    """A row for each span, so that none overlap; spans 0 to 2, 1 to 3 and 2 to 4 -> [0, 1, 0]."""
     rows = [0] * len(spans)
-    running: list[tuple[float, int]] = []  # until when, and the row
+    running: list[tuple[float, int]] = []  # end and row
     free: list[int] = []
     for place in sorted(range(len(spans)), key=lambda place: spans[place].start):
         while running and running[0][0] <= spans[place].start:
@@ -106,7 +105,7 @@ def stack(spans: Sequence[Span]) -> list[int]:
 
 
 def busy_seconds(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one is under way; spans 0 to 2, 1 to 3 and 5 to 6 -> 4."""
+    """Seconds with at least one open span; spans 0 to 2, 1 to 3 and 5 to 6 -> 4."""
     busy, reached = 0.0, float("-inf")
     for span in sorted(spans, key=lambda span: span.start):
         busy += max(0.0, span.end - max(span.start, reached))
@@ -115,7 +114,7 @@ def busy_seconds(spans: Iterable[Span]) -> float:
 
 
 def tail_seconds(ends: Iterable[float]) -> float:
-    """From when nine tenths have ended until the last has: tail_seconds([1, 2, 3, 4, 5, 6, 7, 8, 9, 30]) -> 21."""
+    """Seconds of the last tenth: tail_seconds([1, 2, 3, 4, 5, 6, 7, 8, 9, 30]) -> 21."""
     ordered = sorted(ends)
     return ordered[-1] - ordered[int(len(ordered) * (1 - TAIL)) - 1] if ordered else 0.0
 

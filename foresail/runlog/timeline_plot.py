@@ -1,8 +1,7 @@
-"""The picture of one step: lanes over one axis of time.
+"""Plots the timeline of one step as lanes over a time axis.
 
-From above: the parts of the step, groups under way, a lane for each instance with the requests it ran, verdicts
-that were awaited. Requests have the colour of what became of their group. Where single ones could not be told
-apart, a lane shows how many there were.
+From above: the parts of the step, running groups, a lane of requests for each instance, and waits for verdicts.
+Requests have the colour of their group's outcome. With too many requests a lane shows their number.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ OUTCOMES: dict[GroupOutcome, tuple[str, str]] = {
     "held out": (PLUM, "held out"),
     "open": (FAINT, "unknown"),
 }
-SHADES = (1.0, 0.7, 0.85)  # neighbouring groups of one outcome can be told apart
-MOST_BARS, MOST_ROWS = 3000, 160  # of single requests that a picture can show
+SHADES = (1.0, 0.7, 0.85)  # to distinguish neighbouring groups of one outcome
+MAX_BARS, MAX_ROWS = 3000, 160  # of single requests in a plot
 WIDTH, ROW, LANE = 11.0, 0.034, 0.75  # inches
 
 
 class Lane(NamedTuple):
-    """A strip of the picture: its name, its figures, its height in inches, and what fills it."""
+    """A strip of the plot: its name, its figures, its height in inches, and its plotting function."""
 
     name: str
     figures: str
@@ -74,7 +73,7 @@ def plot_timeline(timeline: Timeline, title: str = "") -> Figure:
 
 
 def choose_lanes(timeline: Timeline) -> list[Lane]:
-    """Those that have something to show; the figures are of the rollout, where there is one."""
+    """The lanes with content; their figures are of the rollout, if there is one."""
     main = (timeline.generating or [timeline])[0]
     lanes = [Lane("step", write_seconds(timeline.seconds), 0.34, partial(plot_parts, timeline=timeline))]
     if timeline.launches:
@@ -91,11 +90,11 @@ def choose_lanes(timeline: Timeline) -> list[Lane]:
 
 
 def instance_lanes(timeline: Timeline, main: Timeline) -> list[Lane]:
-    """Single requests if all of them fit, else how many there were."""
+    """Lanes of single requests if all fit, else of their number."""
     ran = timeline.instances
     rows = {name: stack(chunks) for name, chunks in ran.items()}
     heights = {name: max(rows[name], default=0) + 1 for name in ran}
-    fits = sum(heights.values()) <= MOST_ROWS and len(timeline.chunks) <= MOST_BARS
+    fits = sum(heights.values()) <= MAX_ROWS and len(timeline.chunks) <= MAX_BARS
     outcomes, lanes = group_outcomes(timeline), []
     for name, chunks in ran.items():
         work = measure_work(main.instances.get(name, []), main.parts[0])
@@ -145,7 +144,7 @@ def plot_bars(axes: Axes, chunks: Sequence[Chunk], rows: Sequence[int], outcomes
 
 
 def plot_areas(axes: Axes, chunks: Sequence[Chunk], outcomes: Outcomes) -> None:
-    """Rows that ran, one above the other by what became of their group."""
+    """Stacked areas of running rows by their group's outcome."""
     moments = sorted({moment for chunk in chunks for moment in (chunk.start, chunk.end)})
     below = [0] * len(moments)
     for colour, _ in OUTCOMES.values():
@@ -167,7 +166,7 @@ def plot_with_loss(axes: Axes, plot: Callable[[Axes], None], at: float) -> None:
     )
 
 
-# What they are plotted with.
+# Helpers of the lanes.
 
 
 def colour_of(chunk: Chunk, outcomes: Outcomes) -> str:
@@ -175,7 +174,7 @@ def colour_of(chunk: Chunk, outcomes: Outcomes) -> str:
 
 
 def clusters(moments: Iterable[float], reach: float) -> list[tuple[float, int]]:
-    """Moments closer than `reach` as one, with their number: clusters([0, 0.1, 5], 1) -> [(0, 2), (5, 1)]."""
+    """Join moments closer than `reach`, with their number: clusters([0, 0.1, 5], 1) -> [(0, 2), (5, 1)]."""
     clusters: list[tuple[float, int]] = []
     for moment in sorted(moments):
         if clusters and moment - clusters[-1][0] < reach:

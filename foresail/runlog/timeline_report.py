@@ -1,4 +1,4 @@
-"""`foresail show RUN --timeline`: a step's figures on the terminal, its picture in the run's folder."""
+"""Prints and plots the timeline of a step: `foresail show RUN --timeline`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def show_timeline(path: Path, step: int | None = None, console: Console | None =
     try:
         save_figure(plot_timeline(timeline, f"{run.path.name}, step {timeline.step}"), picture)
     except (ImportError, OSError) as error:
-        # a run on a read-only disk, or a machine without matplotlib, can still be read
+        # without a plot on a read-only disk or without matplotlib
         console.print(Text(f"no timeline drawn: {error}"))
         return
     console.print(Text(f"timeline: {picture}"))
 
 
 def describe(timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Rows of the table: the parts of the step, then details of those that generated something."""
+    """Rows of the table: the parts of the step, then details of parts with generation."""
     yield "step", write_seconds(timeline.seconds)
     for part in timeline.parts:
         yield part.name, write_seconds(part.seconds)

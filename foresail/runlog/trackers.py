@@ -1,6 +1,6 @@
-"""Metrics for other people's dashboards: TensorBoard always, Weights & Biases when a project is named.
+"""Copies metrics to TensorBoard, and to Weights & Biases if a project is named.
 
-`metrics.jsonl` is the record; these are copies of it. Both go on where they were when a run is resumed.
+Both continue when a run is resumed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Tracker(Protocol):
 def open_trackers(
     run: Path, *, wandb_project: str | None, resumed_at: int | None, note: Callable[[str], None]
 ) -> Trackers:
-    """The trackers of a run; `resumed_at` is the last step that still holds, None for a fresh run.
+    """The trackers of a run; `resumed_at` is the last valid step, None for a new run.
 
-    TensorBoard is a courtesy, so its absence is only noted; a project was asked for, so it must be there.
+    TensorBoard is optional, so its absence is only noted; a named project requires Weights & Biases.
     """
     trackers: list[Tracker] = []
     try:
@@ -55,10 +55,9 @@ class Trackers:
 
 
 class TensorBoard:
-    """Event files under `folder`, one for every start of the run, written as the run goes.
+    """Event files in `folder`, one for every start of the run.
 
-    A resumed run opens its file with a session start, at which TensorBoard forgets the later steps of
-    the files before.
+    A resumed run's file begins with a session start, which makes TensorBoard drop later steps of earlier files.
     """
 
     def __init__(self, folder: Path, *, resumed_at: int | None) -> None:
@@ -92,14 +91,14 @@ class TensorBoard:
 
 
 def next_file(folder: Path) -> Path:
-    """Numbered, since TensorBoard reads files in the order of their names, and clocks may step back."""
+    """The next file name, numbered, since TensorBoard reads files by name and clocks may go back."""
     numbers = [path.name.split(".")[3] for path in folder.glob("events.out.tfevents.*")]
     last = max((int(number) for number in numbers if number.isdecimal()), default=0)
     return folder / f"events.out.tfevents.{last + 1:010d}.foresail"
 
 
 class WeightsAndBiases:
-    """A run of `project`, known by an id kept in the run directory, so that resuming continues it."""
+    """A run of `project`; its id is stored in the run directory, to continue it on a resume."""
 
     def __init__(self, run: Path, project: str) -> None:
         try:
@@ -119,7 +118,7 @@ class WeightsAndBiases:
             ) from error
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
-        # the service ignores steps that are repeated after a resume; it has them already
+        # the service ignores steps that are repeated after a resume
         self.run.log(dict(metrics), step=step)
 
     def close(self) -> None:

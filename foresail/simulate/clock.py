@@ -1,4 +1,4 @@
-"""The virtual clock of a simulation. Schedulers and controllers never read it."""
+"""The virtual clock of a simulation, which schedulers and controllers never read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 
 class VirtualClock:
-    """A clock that jumps to the next event; a simulated hour takes as long as its events take to compute.
+    """A clock that jumps from event to event.
 
     clock.at(2.0, ring); clock.at(1.0, knock); clock.run()  # knocks, then rings
     """
@@ -16,14 +16,14 @@ class VirtualClock:
     def __init__(self) -> None:
         self._now = 0.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = count()  # events of one time run in the order in which they were added
+        self._numbers = count()  # events of the same time run in the order of adding
         self._awake = False
 
     def now(self) -> float:
         return self._now
 
     def at(self, moment: float, call: Callable[[], None]) -> None:
-        """Call at that time; a time that is past, by rounding, counts as now."""
+        """Call at that time; a past time, by rounding, counts as now."""
         heapq.heappush(self._due, (max(moment, self._now), next(self._numbers), call))
 
     def run(self) -> None:
@@ -32,14 +32,14 @@ class VirtualClock:
             self._next()
 
     def wait(self) -> None:
-        """Run events until one calls `wake`, and all others of the same time."""
+        """Run events until one calls `wake`, with all others of the same time."""
         self._awake = False
         while not self._awake or (self._due and self._due[0][0] <= self._now):
             assert self._due, "nothing is due any more: whoever waits, waits for ever"
             self._next()
 
     def wake(self) -> None:
-        """End the wait that is under way."""
+        """End the current wait."""
         self._awake = True
 
     def _next(self) -> None:

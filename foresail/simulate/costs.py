@@ -1,14 +1,13 @@
-"""How long an engine's step takes: a roofline of four numbers, fitted to a measured table and carried over to
-other models and cards.
+"""The cost model of an engine's step: a roofline of four numbers, fitted to measurements, for any model and card.
 
-    step = max(fixed, per_entry × entries) + per_cached_token × cached tokens + verify, where drafts are checked
+    step = max(fixed, per_entry × entries) + per_cached_token × cached tokens + verify, if drafts are checked
 
 An entry is a token that goes through the model; a row without drafts has one, with a draft of three it has four.
 `fixed` is reading the weights once, `per_entry` the arithmetic, `per_cached_token` reading keys and values.
 
-Carried over, reading goes with bytes over bandwidth and arithmetic with parameters over FLOPS; both are split
-evenly over an instance's cards. What passes between the cards costs nothing, a mixture of experts reads all
-its experts in every step, and no card does better or worse than the measured one against its data sheet.
+For another model or card, reading scales with bytes over bandwidth, arithmetic with parameters over FLOPS; both are
+split evenly over an instance's cards. Assumptions: communication between cards costs nothing, a mixture of experts
+reads all experts in every step, and all cards reach the measured one's share of their data sheet.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 
 
 class MeasuredStep(NamedTuple):
-    """A step of `batch` rows, each with a draft of so many tokens and so many tokens cached.
+    """A step of `batch` rows, each with a draft and a context of these lengths.
 
     The table is the file that `benchmarks/engine/engine_gpu.py --drafts` writes:
     {"columns": ["batch", "draft_length", "context", "milliseconds"], "7B": [[256, 0, 521, 8.99], …], …}
@@ -56,19 +55,19 @@ def read_step_table(path: Path, shape: str) -> list[MeasuredStep]:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A GPU's figures by its data sheet."""
+    """A GPU's data sheet."""
 
-    bandwidth: float  # bytes a second
-    flops: float  # dense bfloat16, a second
+    bandwidth: float  # bytes per second
+    flops: float  # dense bfloat16, per second
     memory: float  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """What an engine has to read and compute for a model."""
+    """A model's bytes to read and parameters to compute with."""
 
     weight_bytes: float  # read by every step
-    active_parameters: float  # with which one token is multiplied
+    active_parameters: float  # used for one token
     kv_bytes: float  # of one token, in all layers
 
 
@@ -77,7 +76,7 @@ CARDS = {
     "H800": Card(bandwidth=3.35e12, flops=989e12, memory=80e9),
     "H20": Card(bandwidth=4.0e12, flops=148e12, memory=96e9),
 }
-# The shapes of the measured table; the embedding is looked up, not read.
+# The models of the measured table; the embedding is looked up, not read.
 MEASURED = {
     "7B": ModelSize(weight_bytes=14.1e9, active_parameters=7.07e9, kv_bytes=57_344),
     "1.5B": ModelSize(weight_bytes=3.09e9, active_parameters=1.54e9, kv_bytes=28_672),
@@ -103,7 +102,7 @@ class StepCost:
 
     @property
     def per_prefilled_token(self) -> float:
-        """Seconds of a prefill: batches of prompts are wide enough that arithmetic is the limit."""
+        """Seconds of prefill per token, limited by arithmetic."""
         return self.per_entry
 
 
@@ -117,9 +116,9 @@ class FittedCost:
 
 
 def fit(rows: Sequence[MeasuredStep]) -> FittedCost:
-    """Least squares on relative errors, so that steps of 5 and of 100 milliseconds count alike.
+    """Least squares on relative errors, so that steps of 5 and of 100 milliseconds have equal weight.
 
-    The fit decides on which side of the roofline a row lies, and needs that itself: a few rounds converge.
+    Each row's side of the roofline depends on the fit, so the fit is repeated until it converges.
     """
     batch, drafts, context, milliseconds = np.array(rows, dtype=float).T
     seconds, entries, cached, drafting = milliseconds / 1e3, batch * (drafts + 1), batch * context, drafts > 0
@@ -139,12 +138,12 @@ def fit(rows: Sequence[MeasuredStep]) -> FittedCost:
 
 
 def carry_over(cost: StepCost, measured: ModelSize, model: ModelSize, card: Card, num_cards: int) -> StepCost:
-    """The cost of another model on other cards, by bytes, parameters and data sheets alone."""
+    """The cost of another model on other cards, by bytes, parameters and data sheets."""
     reading = MEASURED_ON.bandwidth / card.bandwidth / num_cards
     computing = MEASURED_ON.flops / card.flops / num_cards
     return StepCost(
         fixed=cost.fixed * reading * model.weight_bytes / measured.weight_bytes,
         per_entry=cost.per_entry * computing * model.active_parameters / measured.active_parameters,
         per_cached_token=cost.per_cached_token * reading * model.kv_bytes / measured.kv_bytes,
-        verify=cost.verify,  # launching kernels and comparing: the same work on the host
+        verify=cost.verify,  # launching kernels and comparing is the same work
     )

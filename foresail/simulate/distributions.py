@@ -1,6 +1,6 @@
-"""The distributions that a simulation draws from: each has the largest entropy that its mean and maximum allow.
+"""The distributions of a simulation: maximum entropy for a given mean and maximum.
 
-Nothing is assumed beyond these two numbers: a truncated exponential, or, for counts, a truncated geometric.
+They are a truncated exponential and, for counts, a truncated geometric distribution.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import accumulate
 
 
 def exponential_rate(mean: float) -> float:
-    """The rate at which an exponential cut off at 1 has this mean: 0 for 0.5, which is uniform."""
+    """The rate at which an exponential truncated at 1 has this mean: 0 (uniform) for 0.5."""
 
     def mean_at(rate: float) -> float:
         return 0.5 - rate / 12 if abs(rate) < 1e-4 else 1 / rate - 1 / math.expm1(rate)
@@ -21,12 +21,12 @@ def exponential_rate(mean: float) -> float:
 
 
 def exponential_quantile(share: float, rate: float) -> float:
-    """The quantile of an exponential cut off at 1: exponential_quantile(0.25, 0) -> 0.25."""
+    """The quantile of an exponential truncated at 1: exponential_quantile(0.25, 0) -> 0.25."""
     return share if abs(rate) < 1e-6 else -math.log1p(share * math.expm1(-rate)) / rate
 
 
 def geometric_shares(mean: float, largest: int) -> list[float]:
-    """Shares of counts up to 1, 2, … `largest` that have this mean: geometric_shares(2.0, 3) -> [1/3, 2/3, 1.0]."""
+    """Cumulative shares of counts from 1 with this mean: geometric_shares(2.0, 3) -> [1/3, 2/3, 1.0]."""
 
     def weights_at(rate: float) -> list[float]:
         raw = [rate * number for number in range(largest)]
@@ -47,9 +47,9 @@ def count_at(share: float, shares: list[float]) -> int:
 
 
 def beta_width(valid_share: float, samples: int) -> float:
-    """The a of Beta(a, a) with which this share of groups is neither all right nor all wrong.
+    """The a of Beta(a, a) for which this share of groups is neither all right nor all wrong.
 
-    beta_width(7 / 9, 8) -> 1.0: with every chance equally likely, each of 0 to 8 right is a ninth.
+    beta_width(7 / 9, 8) -> 1.0: with uniform probabilities each of 0 to 8 right has a share of a ninth.
     """
     if valid_share == 1:
         return math.inf

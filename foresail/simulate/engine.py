@@ -1,14 +1,14 @@
-"""A simulated engine: continuous batching on a virtual clock, in jumps from event to event.
+"""A simulated engine: continuous batching on a virtual clock, from event to event.
 
-Between two events the rows of an engine do not change, so the time of all its steps up to the next end of
-a chunk is a sum in closed form, and nothing is done token by token. Rows with equally many siblings to draft
-from advance alike; each such kind has a counter of tokens, and a heap of the rows by where they end on it.
+Between two events an engine's rows do not change, so the time of all steps up to the next end of a chunk is a
+closed formula. Rows with the same number of siblings to draft from advance at the same pace; each such kind has a
+token counter, and a heap of rows by where they end on it.
 
-An engine admits a request when its prompt and what it has so far fit, and keeps a hundredth of its cache free
-as it does, like vLLM. Should the cache be full nevertheless, the row that came last is put back, and computed again
-when it returns. The scheduler's reservations prevent that; whole groups, which reserve nothing, run into it.
+An engine admits a request when its prompt and its tokens so far fit, with a hundredth of the cache left free, like
+vLLM. When the cache is full the newest row is preempted, and computed again later. The scheduler's reservations
+prevent that, except for whole groups, which reserve nothing.
 
-What a turn has cached stays when it ends, as in the real engine, until rows need its place: the oldest goes first.
+The cache of an ended turn stays, as in the real engine, until rows need the space; the oldest is dropped first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Machine:
     kv_tokens: int  # capacity of the cache
     max_running: int
     cost: StepCost
-    gain: DraftingGain | None = None  # of drafts, if there are any
+    gain: DraftingGain | None = None  # of drafts, if any
     kv_bytes: int = 1  # of a token
     migration_seconds_per_token: float = 0.0
 
@@ -46,16 +46,14 @@ class Machine:
 
 @dataclass(kw_only=True)
 class RunningChunk:
-    """A chunk at its engine: `context` tokens are cached when it is admitted, `left` are to come."""
+    """A chunk in an engine: `context` tokens are cached at its admission, `left` are to be generated."""
 
     name: str  # of the request
     references: int  # siblings to draft from
     to_compute: float  # tokens of its context that are not cached
     context: float
     left: float
-    kept: float = (
-        0.0  # of `to_compute`, tokens that its last turn left in the cache, unless they were overwritten
-    )
+    kept: float = 0.0  # of `to_compute`, tokens of its last turn in the cache, unless overwritten
     start: float = 0.0  # on the counter of its kind
     spent_before: float = 0.0
     alive: bool = True
@@ -66,18 +64,18 @@ class RunningChunk:
 
 @dataclass(kw_only=True)
 class Kind:
-    """Rows of one pace."""
+    """Rows with the same pace."""
 
     counter: float
-    pace: float  # tokens a step
+    pace: float  # tokens per step
     rows: int
     ends: list[tuple[float, RunningChunk]]
 
 
 class SimulatedEngine:
-    """`add` and `cancel` take effect now; `ended` is called with the names of rows when they end.
+    """`add` and `cancel` take effect immediately; `ended` is called with the names of ended rows.
 
-    `spent` collects seconds by request: the time of a step is shared by its rows.
+    `spent` sums seconds by request: a step's time is divided among its rows.
     """
 
     def __init__(
@@ -95,14 +93,14 @@ class SimulatedEngine:
         self._machine, self._cost, self._gain = machine, machine.cost, machine.gain
         self._clock, self._ended, self._spent = clock, ended, spent
         self._waiting: deque[RunningChunk] = deque()
-        self._running: dict[str, RunningChunk] = {}  # in the order in which they were admitted
+        self._running: dict[str, RunningChunk] = {}  # in the order of admission
         self._kinds: dict[int, Kind] = {}
-        self._kept: dict[str, float] = {}  # request -> tokens of its turns so far; oldest first
-        self._num_kept = 0.0  # tokens of all of these
+        self._turns: dict[str, float] = {}  # request -> cached tokens of its ended turns; oldest first
+        self._num_turn_tokens = 0.0  # total
         self._cached = 0.0  # tokens of all rows
-        self._pace = 0.0  # tokens a step, of all rows
-        self._base = 0.0  # seconds a step, but for reading the cache
-        self._seen = self._ready = 0.0  # time up to which all is computed; time from which rows decode again
+        self._pace = 0.0  # tokens per step, of all rows
+        self._base = 0.0  # seconds per step without reading the cache
+        self._seen = self._ready = 0.0  # time of the last update; time from which rows decode again
         self._share = 0.0  # seconds for each row since the beginning
         self._version = 0
 
@@ -111,7 +109,7 @@ class SimulatedEngine:
         self._touch()
 
     def cancel(self, name: str) -> None:
-        """Forget a row; fine if it has just ended."""
+        """Remove a row, if it has not just ended."""
         self._advance()
         if name in self._running:
             self._remove(self._running[name])
@@ -120,25 +118,25 @@ class SimulatedEngine:
         self._touch()
 
     def keep(self, name: str, tokens: float) -> None:
-        """A row has ended and may come back: its cache stays until the space is needed."""
-        self._take_kept(name)
-        self._kept[name] = tokens
-        self._num_kept += tokens
+        """Keep the cache of a row that ended a turn, until the space is needed."""
+        self._take_turns(name)
+        self._turns[name] = tokens
+        self._num_turn_tokens += tokens
         self._overwrite()
 
-    def forget_kept(self) -> None:
-        """Drop all cached turns: they belong to old weights."""
-        self._kept.clear()
-        self._num_kept = 0.0
+    def forget_turns(self) -> None:
+        """Drop all cached turns, which belong to old weights."""
+        self._turns.clear()
+        self._num_turn_tokens = 0.0
 
     def stop(self) -> None:
-        """Drop everything: the machine is lost."""
+        """Drop everything, since the machine is lost."""
         self._advance()
         for row in self._running.values():
             self._charge(row)
         self._running.clear()
         self._waiting.clear()
-        self.forget_kept()
+        self.forget_turns()
         self._version += 1
         self.history.append((self._clock.now(), 0))
 
@@ -158,7 +156,7 @@ class SimulatedEngine:
             return
         self._advance()
         ended = self._take_ended()
-        self._put_back()
+        self._preempt()
         self._admit()
         self._plan()
         if ended:
@@ -197,8 +195,8 @@ class SimulatedEngine:
                     ended.append(row.name)
         return ended
 
-    def _put_back(self) -> None:
-        """Where the cache is full, the newest row goes back to the front of the queue."""
+    def _preempt(self) -> None:
+        """If the cache is full, move the newest row to the front of the queue."""
         while self._cached > self._machine.kv_tokens and len(self._running) > 1:
             row = self._running[next(reversed(self._running))]
             done = self._kinds[row.references].counter - row.start
@@ -217,7 +215,7 @@ class SimulatedEngine:
             if self._running and self._cached + row.context > self._machine.admitted_tokens:
                 break
             self._waiting.popleft()
-            reused = min(row.kept, self._take_kept(row.name))
+            reused = min(row.kept, self._take_turns(row.name))
             to_compute += row.to_compute - reused
             self.computed_again += row.kept - reused
             self._add(row)
@@ -226,24 +224,24 @@ class SimulatedEngine:
             start = max(self._clock.now(), self._ready)
             self._ready = start + to_compute * self._cost.per_prefilled_token
 
-    def _take_kept(self, name: str) -> float:
-        tokens = self._kept.pop(name, 0.0)
-        self._num_kept -= tokens
+    def _take_turns(self, name: str) -> float:
+        tokens = self._turns.pop(name, 0.0)
+        self._num_turn_tokens -= tokens
         return tokens
 
     def _overwrite(self) -> None:
         """Free cached turns for rows, the oldest first, from their ends."""
-        while self._kept and (excess := self._cached + self._num_kept - self._machine.kv_tokens) > 0:
-            name = next(iter(self._kept))
-            tokens = self._kept[name]
+        while self._turns and (excess := self._cached + self._num_turn_tokens - self._machine.kv_tokens) > 0:
+            name = next(iter(self._turns))
+            tokens = self._turns[name]
             if tokens > excess:
-                self._kept[name] -= excess
-                self._num_kept -= excess
+                self._turns[name] -= excess
+                self._num_turn_tokens -= excess
             else:
-                self._take_kept(name)
+                self._take_turns(name)
 
     def _plan(self) -> None:
-        """Choose the drafts' length, and wake when the first row ends or the cache is full."""
+        """Choose the draft length, and wake when the first row ends or the cache is full."""
         now, num_rows = self._clock.now(), len(self._running)
         if self.history[-1][1] != num_rows:
             self.history.append((now, num_rows))
@@ -255,7 +253,7 @@ class SimulatedEngine:
         first = min(
             (kind.ends[0][0] - kind.counter) / kind.pace for kind in self._kinds.values() if kind.rows
         )
-        # One token more than fits, so that the cache is certainly full at that event.
+        # One token too many, so that the cache is certainly full at that event.
         full = (self._machine.kv_tokens + 1 - self._cached) / self._pace
         self._wake_at(max(now, self._ready) + seconds_for(max(0.0, min(first, full)), *self._curve))
 
@@ -270,7 +268,7 @@ class SimulatedEngine:
             self._kinds[references].pace = self._gain.tokens(references, draft)
         self._pace = sum(count * self._kinds[references].pace for references, count in rows.items())
 
-    # Rows come and go.
+    # Adding and removing rows.
 
     def _add(self, row: RunningChunk) -> None:
         kind = self._kinds.setdefault(row.references, Kind(counter=0.0, pace=1.0, rows=0, ends=[]))
@@ -296,7 +294,7 @@ class SimulatedEngine:
 
 
 def seconds_for(steps: float, first: float, longer: float) -> float:
-    """Steps of `first` seconds, each `longer` than the one before; fractions of a step count in proportion."""
+    """Seconds of steps, each `longer` than the one before; fractions of a step count in proportion."""
     return steps * first + longer * steps * steps / 2
 
 

@@ -1,6 +1,6 @@
-"""Simulated episodes: a turn ends, a tool takes its time, and the request comes back with what it answered.
+"""Simulated episodes: after a turn a tool takes some time, then the request continues with its answer.
 
-As in a run (`agents/episodes.py`) a request that waits for its tool is held by the fleet and has no slot.
+As in a run (`agents/episodes.py`) the fleet holds a request that waits for its tool, without a slot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foresail.simulate.workloads import Problems
 
 
 class Places(NamedTuple):
-    """From a time on, how many episodes have a slot, wait for one, and wait for a tool."""
+    """The numbers of episodes with a slot, waiting for one, and waiting for a tool, from a time on."""
 
     moment: float
     running: int
@@ -30,23 +30,23 @@ class Places(NamedTuple):
 
 @dataclass(kw_only=True)
 class EpisodeCount:
-    """Sums over ended episodes, and where all episodes were over time."""
+    """Sums over ended episodes, and the places of all episodes over time."""
 
     episodes: int = 0
     turns: int = 0
-    seconds: float = 0.0  # from launch to end, of all of them
-    tool_seconds: float = 0.0  # of these, waited for tools
-    places: list[Places] = field(default_factory=lambda: [Places(0.0, 0, 0, 0)])  # of those under way, too
+    seconds: float = 0.0  # from launch to end, total
+    tool_seconds: float = 0.0  # of these, waiting for tools
+    places: list[Places] = field(default_factory=lambda: [Places(0.0, 0, 0, 0)])  # of running episodes, too
 
 
 @dataclass(kw_only=True)
 class SimulatedEpisodes(Stream):
-    """A stream of episodes whose turns and tools are known beforehand."""
+    """A stream of episodes with known turns and tools."""
 
     hold = True
     problems: Problems
     clock: VirtualClock
-    began: dict[str, float] = field(default_factory=dict, init=False)  # of episodes under way
+    began: dict[str, float] = field(default_factory=dict, init=False)  # of running episodes
     turns: dict[str, list[Completion]] = field(default_factory=dict, init=False)
     at_tools: dict[str, SampleSpec] = field(default_factory=dict, init=False)
     answered: deque[str] = field(default_factory=deque, init=False)
@@ -101,7 +101,7 @@ class SimulatedEpisodes(Stream):
                 table.pop(spec.id, None)
 
     def _note_places(self) -> None:
-        """Note where the episodes are; of one time only the last note counts."""
+        """Record the places of episodes; the last record of one time counts."""
         scheduler, places = self.fleet.scheduler, self.count.places
         now = Places(self.clock.now(), scheduler.num_running, scheduler.num_waiting, len(self.at_tools))
         if places[-1].moment == now.moment:

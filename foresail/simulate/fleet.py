@@ -1,7 +1,7 @@
-"""A fleet that polls only the instances with news, so that a thousand instances stay cheap.
+"""A fleet that polls only the instances with reports, so that a thousand instances are cheap.
 
-A real fleet looks at all of its instances, and takes what all of them have. On a virtual clock every report is
-heard the moment it is there, so each look would find one. Decisions are the same.
+A real fleet polls all instances and gets several reports. On a virtual clock every report is read immediately, so
+each poll would find one. Decisions are the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AnnouncedFleet(Fleet):
         """Nothing to do: simulated instances advance with the clock."""
         return True
 
-    def _to_ask(self) -> Sequence[str]:
+    def _poll_order(self) -> Sequence[str]:
         names = sorted(self._news, key=self._places.__getitem__)
         self._news.clear()
         return names

@@ -1,4 +1,4 @@
-"""What simulated requests generate: sequences as long as the real ones that take no memory."""
+"""The tokens of simulated requests: sequences as long as real ones, without memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLES = 1 << 16  # more than a group has
 
 
 def ids_of(key: int, sample: int, count: int) -> range:
-    """The first tokens of a response: they follow from the noise key, and the first encodes the sample."""
+    """The first tokens of a response, from the noise key; the first encodes the sample."""
     start = key - key % SAMPLES + sample
     return range(start, start + count)
 
@@ -34,7 +34,7 @@ class Repeated(Sequence[Value], Generic[Value]):
         return self._count
 
     def __add__(self, other: Sequence[Value]) -> Repeated[Value]:
-        """A sequence as long as both, of this one's value."""
+        """A sequence with the length of both and this one's value."""
         return Repeated(self._value, self._count + len(other))
 
     def __iter__(self) -> Iterator[Value]:
@@ -54,7 +54,7 @@ class Repeated(Sequence[Value], Generic[Value]):
 
 
 def to_weightless_sample(*turns: Completion) -> Sample:
-    """The generated part alone, for a judge: since it is not trained on, it needs no lists of its own."""
+    """The generated part as a sample without lists, for a judge."""
     first, last = turns[0].ids[0], turns[-1]
     count = sum(len(turn.ids) for turn in turns)
     return Sample(

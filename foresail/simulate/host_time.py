@@ -1,7 +1,7 @@
-"""Real CPU seconds of the host in a simulated step, without those of simulated engines and judges.
+"""Measures the host's real CPU seconds in a simulated step, without simulated engines and judges.
 
-What is left is what a real run would take for the same requests: stream, controller, fleet and scheduler. What
-messages to other machines cost, and looking at instances that have no news, is not in it.
+This is the time of stream, controller, fleet and scheduler in a real run with the same requests, without messages
+to other machines and polls without reports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class HostTime:
         self._start, self._outside = time.process_time(), 0.0
 
     def left_out(self, call: Callable[[], None]) -> Callable[[], None]:
-        """The same call, whose time does not count."""
+        """The same call, without counting its time."""
 
         def timed() -> None:
             start = time.process_time()

@@ -1,10 +1,10 @@
-"""A simulated engine as an instance: orders and reports as of a real one, on a virtual clock.
+"""A simulated engine as an instance, with the orders and reports of a real one, on a virtual clock.
 
-Keys and values between two chunks are a note of where they are and how large they would be. A chunk that runs
-where its last one ran finds them there; elsewhere it waits until they have come, and without them its whole
-context is computed again. The engine works on meanwhile.
+Keys and values between two chunks are only a place and a size. A chunk on the same instance finds them there; on
+another it waits for their transfer; without them its whole context is computed again. The engine works on
+meanwhile.
 
-After a turn, keys and values stay where they are and are not moved: elsewhere they are computed again.
+Keys and values of an ended turn are not transferred: another instance computes them again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foresail.simulate.shared_state import SharedState
 
 @dataclass(frozen=True, kw_only=True)
 class SavedThere(SavedKV):
-    """Pages that have a size and no content, at the instance that computed them."""
+    """The place and size of pages without content."""
 
     place: str
 
@@ -65,7 +65,7 @@ class SimulatedInstance:
             to_compute=context if kv is None else 0,
             context=context,
             left=self._new_tokens(dispatch),
-            kept=self._kept_by_turns(order),
+            kept=self._cached_turn_tokens(order),
         )
         self._orders[spec.id] = order
         if kv is None or kv.place == self.state.name:
@@ -87,13 +87,13 @@ class SimulatedInstance:
         return reports
 
     def park(self, request_id: str) -> Parked | None:
-        """Nothing to do: keys and values come with every report."""
+        """Nothing to do: every report has the keys and values."""
         return None
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
-        """Only counted: all simulated instances read the same `shared.siblings`."""
-        self._shared.told.messages += 1
-        self._shared.told.tokens += len(ids)
+        """Only counts the message: all simulated instances read `shared.siblings`."""
+        self._shared.sibling_texts.messages += 1
+        self._shared.sibling_texts.tokens += len(ids)
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
         raise NotImplementedError("a simulated engine has no weights to answer with")
@@ -108,7 +108,7 @@ class SimulatedInstance:
     def update_weights(self, version: int) -> None:
         assert not self._orders, "chunks under way belong to the old weights"
         self._version = version
-        self.engine.forget_kept()
+        self.engine.forget_turns()
 
     def close(self) -> None:
         self._orders.clear()
@@ -118,7 +118,7 @@ class SimulatedInstance:
     # A chunk's beginning and end.
 
     def _usable(self, order: ChunkOrder) -> SavedThere | None:
-        """Keys and values to go on with."""
+        """The saved keys and values, if they can be used."""
         behind = begin_of_turn(order)
         if not isinstance(order.work, Parked):
             assert order.dispatch.generated == behind, f"{order.dispatch} goes on with nothing"
@@ -130,8 +130,8 @@ class SimulatedInstance:
         assert kv is None or isinstance(kv, SavedThere), "pages of a real engine"
         return kv
 
-    def _kept_by_turns(self, order: ChunkOrder) -> int:
-        """Tokens of the request that its earlier turns left in a cache; 0 unless it comes back from a tool."""
+    def _cached_turn_tokens(self, order: ChunkOrder) -> int:
+        """Cached tokens of the request's earlier turns; 0 unless a tool has answered."""
         dispatch = order.dispatch
         if isinstance(order.work, Parked) or dispatch.generated == 0:
             return 0
@@ -148,7 +148,7 @@ class SimulatedInstance:
 
     def _migrate(self, order: ChunkOrder, row: RunningChunk) -> None:
         def arrive() -> None:
-            if self._orders.get(row.name) is order:  # not cancelled on the way
+            if self._orders.get(row.name) is order:  # not cancelled meanwhile
                 self.engine.add(row)
 
         self.migrations += 1
@@ -206,6 +206,6 @@ class SimulatedInstance:
 
 
 def begin_of_turn(order: ChunkOrder) -> int:
-    """Tokens behind the first prompt when the request's turn began: a later turn has them in its own prompt."""
+    """Tokens after the first prompt at the start of the turn; a later turn has them in its prompt."""
     request = order.work.request if isinstance(order.work, Parked) else order.work
     return len(request.prompt) - order.dispatch.spec.prompt_tokens

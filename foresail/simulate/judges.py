@@ -1,4 +1,4 @@
-"""Judges on a virtual clock: a fixed number of verdicts at once, the others wait in line."""
+"""Judges on a virtual clock with a fixed number of concurrent verdicts and a queue."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from foresail.simulate.workloads import Problems
 
 
 class KnownVerdict(Future[Verdict]):
-    """A verdict that is known from the start and delivered at its time."""
+    """A verdict known from the start and delivered at its time."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__()
         self._verdict = verdict
 
     def finish(self) -> None:
-        if self.set_running_or_notify_cancel():  # else the step is over, and its graders with it
+        if self.set_running_or_notify_cancel():  # else it was cancelled at the step's end
             self.set_result(self._verdict)
 
 
 class Judges:
-    """The judge of a simulated step: a verdict takes its seconds, after those queued before it."""
+    """The judge of a simulated step: each verdict takes some seconds, after those queued before."""
 
     def __init__(self, problems: Problems, clock: VirtualClock, *, count: int, after_all: bool) -> None:
-        self.ends: list[float] = []  # when samples ended
+        self.ends: list[float] = []  # times of the samples' ends
         self.tokens = 0  # of these
-        self.grading_seconds = 0.0  # of all verdicts
+        self.grading_seconds = 0.0  # total of all verdicts
         self._problems, self._clock, self._after_all = problems, clock, after_all
         self._graders = Graders(count, clock)
         self._expected = 0
@@ -39,7 +39,7 @@ class Judges:
         self._pending: Counter[str] = Counter()
 
     def expect(self, samples: int) -> None:
-        """So many more will come. Those who judge after all wait for them."""
+        """Expect more samples; a judge with `after_all` waits for them."""
         self._expected += samples
 
     def __call__(self, problem: Problem, sample: Sample) -> KnownVerdict:
@@ -66,7 +66,7 @@ class Judges:
 
 
 class Graders:
-    """A fixed number of verdicts at once; the others wait in line."""
+    """A fixed number of concurrent verdicts; others wait in a queue."""
 
     def __init__(self, count: int, clock: VirtualClock) -> None:
         self._free, self._clock = count, clock

@@ -1,7 +1,7 @@
-"""How long whole steps take: rollout, weights to the engines, update, one after another or one step ahead.
+"""The time of whole steps (rollout, sync of weights, update), in sequence or one step stale.
 
-With staleness 0 each waits for the one before. With 1 the rollout of step k + 1 runs on the weights that were
-there when step k's rollout ended, while step k's update runs elsewhere; then both wait for the weights.
+With staleness 0 each part waits for the one before. With 1 the rollout of step k + 1 uses the weights of the end of
+step k's rollout and runs beside step k's update; the sync follows both.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from itertools import pairwise
 def steps_seconds(
     rollouts: Sequence[float], updates: Sequence[float], sync: float, *, staleness: int
 ) -> float:
-    """From the first rollout's begin to the last update's end.
+    """Seconds from the start of the first rollout to the end of the last update.
 
     steps_seconds([5, 5], [3, 3], 1, staleness=0) -> 17: 5 + 3 + 1 + 5 + 3
-    steps_seconds([5, 5], [3, 3], 1, staleness=1) -> 14: 5 + 1 + (5 beside 3) + 3; the third would take 6 more
+    steps_seconds([5, 5], [3, 3], 1, staleness=1) -> 14: 5 + 1 + (5 beside 3) + 3; a third would take 6 more
     """
     assert staleness in (0, 1), f"staleness {staleness}"
     if staleness == 0:
@@ -28,7 +28,7 @@ def steps_seconds(
 def mean_step_seconds(
     rollouts: Sequence[float], updates: Sequence[float], sync: float, *, staleness: int
 ) -> float:
-    """Seconds of one step in a long run of such steps, without the start."""
+    """Seconds of one step in a long run, without the start."""
     if staleness == 0:
         return (sum(rollouts) + sum(updates)) / len(updates) + sync
     after = [*rollouts[1:], rollouts[0]]

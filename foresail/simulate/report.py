@@ -1,4 +1,4 @@
-"""The results of a simulation as numbers, and as a picture of each instance's rows over time."""
+"""Reports a simulation's results as numbers and as a plot of each instance's rows over time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from foresail.simulate.whole_step import whole_steps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = 1000  # of the picture
+COLUMNS = 1000  # of the plot
 SUMMED = (
     "launched_groups chosen cancelled_groups tokens decisions migrations preemptions computed_again".split()
 )
-SHOWN = 32  # instances that get a name at the axis
+SHOWN = 32  # instances with a name at the axis
 
 
 def summarize(simulation: Simulation, results: Sequence[StepResult]) -> dict[str, Any]:
-    """Sums and means over all steps, with the assumptions they follow from."""
+    """Sums and means over all steps, with the assumptions."""
     seconds = sum(result.seconds for result in results)
     generating = sum(result.generating_seconds for result in results)
     return {
@@ -44,7 +44,7 @@ def summarize(simulation: Simulation, results: Sequence[StepResult]) -> dict[str
 
 
 def summarize_episodes(results: Sequence[StepResult]) -> dict[str, Any]:
-    """Turns, and how many episodes waited for a slot or a tool: mean over time, and maximum."""
+    """Turns, and the numbers of episodes waiting for a slot or a tool: mean over time, and maximum."""
     counts = [result.episodes for result in results if result.episodes is not None]
     seconds = sum(result.seconds for result in results)
     figures: dict[str, Any] = {
@@ -99,9 +99,9 @@ def describe_whole_step(whole: dict[str, float]) -> dict[str, str]:
 
 
 def plot_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None:
-    """A line per instance: white where it has nothing to do, darker the more rows it has.
+    """Plot a line per instance: white while idle, darker with more rows.
 
-    Where there are tools, below it how many episodes wait for one, and how many for a slot.
+    With tools, the numbers of episodes that wait for one and for a slot are below.
     """
     names = [*results[0].history]
     total = sum(result.seconds for result in results)

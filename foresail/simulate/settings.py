@@ -1,4 +1,4 @@
-"""Everything a simulation assumes, as the tables of a TOML file.
+"""The settings of a simulation, as the tables of a TOML file.
 
 load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group", "speculation=none"])
 """
@@ -41,7 +41,7 @@ class Machines(Part):
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens of keys and values that fit in the memory beside the weights."""
+        """The capacity of the KV cache in tokens, besides the weights."""
         memory = CARDS[self.card].memory * self.cards_per_instance * self.memory_share
         return int((memory - self.weight_gb * 1e9) / self.kv_bytes)
 
@@ -87,7 +87,7 @@ class Step(Part):
 
 
 class Simulation(CheckedPart):
-    """Everything a simulation assumes. Without a trainer, a step is its rollout."""
+    """All settings. Without a trainer a step is its rollout."""
 
     name: str = Field("simulation", description="title and folder of the results")
     seed: int = Field(0, ge=0, description="other groups")
@@ -113,7 +113,7 @@ class Simulation(CheckedPart):
         )
 
     def mistakes(self) -> Iterator[str]:
-        work, longest = self.workload, self.workload.prompt_tokens + self.workload.most_tokens
+        work, longest = self.workload, self.workload.prompt_tokens + self.workload.max_new_tokens
         if work.mean_tokens >= work.max_tokens:
             yield f"workload.mean_tokens {work.mean_tokens} is not below workload.max_tokens {work.max_tokens}"
         if self.cluster.kv_tokens * (1 - WATERMARK) < longest:
@@ -134,13 +134,13 @@ class Simulation(CheckedPart):
 
     @property
     def trainer_ranks(self) -> int:
-        """Cards that train: the trainer's own, or those of all instances in turns."""
+        """Cards that train: the trainer's own, or those of all instances."""
         assert self.trainer is not None, "there is a trainer"
         return self.trainer.ranks or self.cluster.instances * self.cluster.cards_per_instance
 
     @property
     def num_cards(self) -> int:
-        """Cards in all."""
+        """The total number of cards."""
         rollout = self.cluster.instances * self.cluster.cards_per_instance
         return rollout if self.trainer is None else rollout + (self.trainer.ranks or 0)
 

@@ -1,4 +1,4 @@
-"""The state of all simulated instances: the time, the requests' lengths, and how far each of them is."""
+"""The state shared by all simulated instances: time, lengths and progress of requests."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from foresail.simulate.clock import VirtualClock
 
 
 class GroupLengths:
-    """How far the samples of each group are, as far as reported.
+    """The reported lengths of each group's samples.
 
-    In a real run instances tell each other by `learn`; simulated ones read this.
+    Real instances exchange texts by `learn`; simulated ones read this.
     """
 
     def __init__(self) -> None:
-        # group -> sample -> tokens; infinite when it has ended
+        # group -> sample -> tokens; infinity after its end
         self._groups: dict[int, dict[int, float]] = {}
 
     def reported(self, spec: SampleSpec, generated: int, *, finished: bool) -> None:
         self._groups.setdefault(spec.group, {})[spec.sample] = math.inf if finished else generated
 
     def references(self, spec: SampleSpec, generated: int) -> int:
-        """GroupLengths to draft from: those that have ended, and those at least as far as this one."""
+        """How many siblings there are to draft from: ended ones, and those at least as long as this one."""
         own = max(generated, 1)
         group = self._groups.get(spec.group, {})
         return sum(tokens >= own for sample, tokens in group.items() if sample != spec.sample)
 
 
 @dataclass(kw_only=True)
-class TextTold:
-    """Messages that told instances of siblings elsewhere, to draft from, and the tokens in them."""
+class TextMessages:
+    """The number of messages with siblings' texts between instances, and of their tokens."""
 
     messages: int = 0
     tokens: int = 0
@@ -41,9 +41,9 @@ class TextTold:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedState:
-    """`ends` tells where a request's turns will end, in tokens behind its prompt: (120,) where there is one turn.
+    """`ends` gives the ends of a request's turns, in tokens after its prompt: (120,) for one turn.
 
-    `spent` holds seconds of engines by request, `news` the instances with reports that nobody has heard.
+    `spent` holds seconds of engines by request, `news` the instances with unread reports.
     """
 
     clock: VirtualClock
@@ -51,15 +51,15 @@ class SharedState:
     siblings: GroupLengths = field(default_factory=GroupLengths)
     spent: dict[str, float] = field(default_factory=dict)
     news: set[str] = field(default_factory=set)
-    told: TextTold = field(default_factory=TextTold)
+    sibling_texts: TextMessages = field(default_factory=TextMessages)
 
     def end_of_turn(self, spec: SampleSpec, generated: int) -> int:
-        """The end of the turn that a request is in or begins, with so many tokens behind its prompt."""
+        """The end of a request's current or next turn, after `generated` tokens."""
         ends = self.ends(spec)
         return ends[bisect_right(ends, generated)]
 
     def left_by_turns(self, spec: SampleSpec, generated: int) -> int:
-        """Tokens behind its prompt up to the end of its last whole turn, of a request with so many."""
+        """Tokens up to the end of a request's last whole turn, after `generated` tokens."""
         ends = self.ends(spec)
         over = bisect_right(ends, generated)
         return ends[over - 1] if over else 0

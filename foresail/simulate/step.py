@@ -1,9 +1,10 @@
-"""A step's rollout on a simulated cluster: the loop of a real run, with simulated engines and judges.
+"""Simulates a step's rollout: the loop of a real run with simulated engines and judges.
 
     result = simulate(load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group"]))
 
-Out of it come throughput, tail, idle and waste ratios, and who had how many rows when. The assumptions are the
-keys of the TOML file and the openings of `costs`, `workloads`, `tools`, `drafting_gain`, `engine` and `instance`.
+The results are throughput, tail, idle and waste ratios, and the rows of each instance over time. The assumptions
+are the keys of the TOML file and the module docstrings of `costs`, `workloads`, `tools`, `drafting_gain`, `engine`
+and `instance`.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from foresail.simulate.settings import Simulation, Step
 from foresail.simulate.shared_state import SharedState
 from foresail.simulate.workloads import Problems
 
-TAIL = 0.1  # the last tenth of the requests
+TAIL = 0.1  # share of the requests that end last
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """The figures of one step; seconds are simulated, and end with the last verdict that was needed."""
+    """The figures of one step; seconds are simulated, up to the last needed verdict."""
 
     seconds: float
     generating_seconds: float  # until the last sample ended
-    tail_seconds: float  # of these, with nine tenths of the requests done
+    tail_seconds: float  # of these, after nine tenths of the requests
     tokens: int
-    idle_ratio: float  # of all instances' time; work on groups that were cancelled counts as idle
-    waste_ratio: float  # valid groups that were not used, over those wanted
+    idle_ratio: float  # of all instances' time; work on cancelled groups counts as idle
+    waste_ratio: float  # unused valid groups over required ones
     chosen: int
     launched_groups: int
     cancelled_groups: int
@@ -56,13 +57,13 @@ class StepResult:
     migrations: int
     decisions: int
     share: float  # of valid groups, for the next step
-    history: dict[str, list[tuple[float, int]]]  # instance -> rows it has from a moment on
-    episodes: EpisodeCount | None  # where there are tools
-    trained: tuple[int, ...]  # tokens of the samples to learn from, prompts included
-    told_texts: int  # messages to instances about what siblings said elsewhere
-    told_tokens: int  # in all of these
-    grading_seconds: float  # of all verdicts together
-    host_seconds: float = field(compare=False)  # real ones, of a CPU: see `host_time`
+    history: dict[str, list[tuple[float, int]]]  # instance -> time and the number of rows from then on
+    episodes: EpisodeCount | None  # None without tools
+    trained: tuple[int, ...]  # tokens of the training samples, prompts included
+    sibling_messages: int  # messages to instances with siblings' texts
+    sibling_tokens: int  # tokens in them
+    grading_seconds: float  # total of all verdicts
+    host_seconds: float = field(compare=False)  # real CPU seconds: see `host_time`
 
     @property
     def tokens_per_second(self) -> float:
@@ -70,7 +71,7 @@ class StepResult:
 
 
 class SimulatedStep:
-    """One step of the real loop: fleet, scheduler, controller and stream are those of a run."""
+    """One step of the real loop with a run's fleet, scheduler, controller and stream."""
 
     def __init__(
         self, simulation: Simulation, cost: StepCost, problems: Problems, share_before: float
@@ -96,7 +97,7 @@ class SimulatedStep:
             fleet=build_fleet(simulation, self._instances, problems, self._shared),
             problem_of=self._problem_of,
             group_spec=GroupSpec(
-                sampling=Sampling(max_new_tokens=work.most_tokens),
+                sampling=Sampling(max_new_tokens=work.max_new_tokens),
                 num_samples=work.samples,
                 stop_ids=(),
                 seed=simulation.seed,
@@ -146,8 +147,8 @@ class SimulatedStep:
             history={instance.state.name: instance.engine.history for instance in self._instances},
             episodes=self._stream.count if isinstance(self._stream, SimulatedEpisodes) else None,
             trained=self._trained(closing.chosen),
-            told_texts=self._shared.told.messages,
-            told_tokens=self._shared.told.tokens,
+            sibling_messages=self._shared.sibling_texts.messages,
+            sibling_tokens=self._shared.sibling_texts.tokens,
             grading_seconds=self._judges.grading_seconds,
             host_seconds=host_seconds,
         )
@@ -157,18 +158,18 @@ class SimulatedStep:
         return tuple(prompt + ends[-1] for group in groups for ends in self._problems[group].ends)
 
 
-# What the controller is compared with: other ways to say when groups are launched and when a step is over.
+# Baselines of the controller: other rules for launches and the end of a step.
 
 
 class Patient(Controller):
-    """Continuous launches without early termination: what runs when enough are valid may end."""
+    """Continuous launches without early termination: running groups finish."""
 
     def closing(self) -> StepEnd | None:
         return super().closing() if self.num_active == 0 else None
 
 
 class Rounds(Patient):
-    """Naive dynamic sampling: batches of the wanted size, each run to its end, until enough are valid."""
+    """Naive dynamic sampling: whole batches of the required size until enough groups are valid."""
 
     def next_launches(self) -> int:
         return 0 if self.num_active else min(self.num_groups, self.cap - len(self._order))
@@ -193,7 +194,7 @@ def build_fleet(
 
 
 def simulate(simulation: Simulation) -> list[StepResult]:
-    """One result a step; each step expects the share of valid groups that the one before it saw."""
+    """One result per step; each step expects the share of valid groups of the one before."""
     cost, share, results = simulation.cluster.step_cost(), simulation.workload.valid_share, []
     for number in range(simulation.steps):
         problems = Problems(simulation.workload, seed=simulation.seed, step=number)

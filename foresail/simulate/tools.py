@@ -1,4 +1,4 @@
-"""Turns and tools of simulated episodes: after each turn but the last a tool takes its time, and answers.
+"""Turns and tools of simulated episodes: after each turn but the last a tool answers after some time.
 
     [workload.tools]
     mean_turns = 4.0
@@ -7,9 +7,9 @@
     mean_seconds = 2.0
     max_seconds = 30.0
 
-Numbers of turns and seconds have the largest entropy that their mean and maximum allow: with a mean that equals the
-maximum all are the same, with half the maximum they are uniform. Siblings are as alike in their numbers of turns as
-in their lengths; seconds are independent of everything.
+Numbers of turns and seconds have maximum-entropy distributions for their mean and maximum: constant if the mean is
+the maximum, uniform if it is half of it. Siblings' numbers of turns are correlated like their lengths; seconds are
+independent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foresail.simulate.distributions import count_at, exponential_quantile, expo
 
 
 class SimulatedTurn(NamedTuple):
-    """Tokens that are generated, then a tool's answer after a time; the last turn has no answer."""
+    """Generated tokens, then a tool's answer after some time; the last turn has no answer."""
 
     tokens: int
     tool_tokens: int = 0
@@ -44,8 +44,8 @@ class Tools(Part):
         (), strict=False, description="measured times to draw from, in place of the mean and the maximum"
     )
 
-    def most_tokens(self, max_tokens: int) -> int:
-        """Tokens behind the prompt of the longest episode, with turns of so many tokens."""
+    def max_episode_tokens(self, max_tokens: int) -> int:
+        """Tokens after the prompt in the longest episode, with turns of `max_tokens`."""
         return self.max_turns * max_tokens + (self.max_turns - 1) * self.tokens
 
     def mistakes(self) -> Iterator[str]:
@@ -64,7 +64,7 @@ class Tools(Part):
 
 
 class ToolDraws:
-    """Values that follow from the settings are computed once; the caller brings the random draws."""
+    """Computes the distributions once; the caller provides the random draws."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools

@@ -1,4 +1,4 @@
-"""The tables `[trainer]`, `[network]` and `[sync]` of a simulation: what a step takes beside its rollout."""
+"""The tables `[trainer]`, `[network]` and `[sync]` of a simulation: the costs of a step besides its rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATE_SHARE = (
 
 
 class Network(Part):
-    """Links between cards at 0.8 of their data sheet, about what is reached in practice."""
+    """Links between cards at 0.8 of their data sheet, about the practical value."""
 
     cards_per_host: int = Field(8, gt=0, description="cards that have the fast links to each other")
     inside_gb_per_second: float = Field(360.0, gt=0, description="into a card from its host's others")
@@ -57,7 +57,7 @@ class Sync(Part):
     def seconds(
         self, weight_bytes: float, *, instances: int, cards_per_instance: int, shared: bool, links: Links
     ) -> float:
-        """Every card of an instance gets its part; where cards are `shared`, they gather it from their shards."""
+        """Seconds until every card has its part; `shared` cards gather it from their shards."""
         part = weight_bytes / cards_per_instance
         check = part / 1e9 * self.check_seconds_per_gb
         if shared:
@@ -72,7 +72,7 @@ class Sync(Part):
 
 
 def apart_by(cards: int, links: Links) -> Links:
-    """Links among every n-th card: so many of a host's cards are in one ring."""
+    """The links of a ring with every n-th card of a host."""
     return Links(
         cards_per_host=max(1, links.cards_per_host // cards),
         inside=links.inside,
@@ -135,7 +135,7 @@ class Trainer(Part):
         )
 
     def least_ranks(self, card: Card) -> int:
-        """That hold the shards of one model."""
+        """The least number of ranks that hold the shards of one model."""
         return math.ceil(self.state_bytes * self.parameters_billions * 1e9 / (STATE_SHARE * card.memory))
 
     def mistakes(self, ranks: int, card: Card) -> Iterator[str]:

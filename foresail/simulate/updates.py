@@ -1,9 +1,9 @@
-"""How long a sharded trainer's updates take: arithmetic by FLOPs, communication by bytes.
+"""The time of a sharded trainer's updates: arithmetic by FLOPs, communication by bytes.
 
 Ranks hold equal shards of weights, gradients and optimiser states (FSDP). In every micro-batch each layer's
-weights are gathered twice, forwards and backwards, and its gradients are scattered once. Sequences are dealt to
-ranks longest first, each to the rank with the fewest tokens so far, and all ranks wait for the slowest. Routed
-experts stay where they are, and tokens go to them: each expert group of ranks has all experts once.
+weights are gathered twice, forwards and backwards, and its gradients are scattered once. Sequences are assigned
+longest first, each to the rank with the fewest tokens, and all ranks wait for the slowest. Routed experts are not
+gathered: tokens are sent to them, and each expert group of ranks has all experts once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foresail.simulate.links import Links, all_to_all_seconds, ring_seconds
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """Parameters that all tokens share, those of routed experts, and those that one token computes with."""
+    """Numbers of parameters: shared by all tokens, of routed experts, and used by one token."""
 
     shared_parameters: float
     expert_parameters: float
@@ -26,10 +26,10 @@ class TrainedModel:
     layers: int
     width: int  # of the residual stream
     attention_width: int  # of all heads of a layer
-    expert_choices: int = 0  # experts a token goes to, in every layer
+    expert_choices: int = 0  # experts per token in every layer
 
     def flops(self, length: float) -> float:
-        """Forwards and backwards, of a sequence: six for every weight and token, and causal attention."""
+        """FLOPs of a sequence, forwards and backwards: six per weight and token, and causal attention."""
         return 6 * self.active_parameters * length + 6 * self.layers * self.attention_width * length**2
 
 
@@ -40,7 +40,7 @@ class Ranks:
     count: int
     shard: int
     experts: int
-    flops: float  # a second, of one rank
+    flops: float  # per second, of one rank
     links: Links
     micro_batch_tokens: int
     weight_bytes: float  # of a gathered weight
@@ -54,13 +54,13 @@ class UpdateTime:
 
     computing: float
     communicating: float
-    seconds: float  # of both, as far as they overlap
-    imbalance: float  # the slowest rank's FLOPs against the mean's: 1 is even
+    seconds: float  # of both with their overlap
+    imbalance: float  # the slowest rank's FLOPs over the mean's: 1 is even
     micro_batches: int  # of every rank
 
     @property
     def exposed(self) -> float:
-        """Seconds of communication that no arithmetic hides."""
+        """Seconds of communication outside the overlap."""
         return self.seconds - self.computing
 
 
@@ -93,8 +93,8 @@ def split_lengths(lengths: Sequence[int], ranks: int) -> list[list[int]]:
 
 
 def communication(tokens: float, model: TrainedModel, ranks: Ranks) -> float:
-    """Seconds of a micro-batch of so many tokens a rank."""
-    moved = 2 * ranks.weight_bytes + ranks.gradient_bytes  # a parameter
+    """Seconds of communication of a micro-batch with `tokens` tokens per rank."""
+    moved = 2 * ranks.weight_bytes + ranks.gradient_bytes  # per parameter
     shared = ring_seconds(moved * model.shared_parameters / model.layers / 3, ranks.shard, ranks.links)
     seconds = 3 * model.layers * shared
     if model.expert_parameters:
@@ -107,11 +107,11 @@ def communication(tokens: float, model: TrainedModel, ranks: Ranks) -> float:
 
 
 def replication(model: TrainedModel, ranks: Ranks) -> float:
-    """Seconds an update to sum gradients over the copies of the model: scatter and gather of each rank's shard."""
+    """Seconds to sum gradients over the model's copies, by scatter and gather of each rank's shard."""
     own = ranks.gradient_bytes * (model.shared_parameters + model.expert_parameters) / ranks.shard
     return 2 * ring_seconds(own, ranks.count // ranks.shard, apart(ranks.links))
 
 
 def apart(links: Links) -> Links:
-    """The link of ranks that are on a host each, as the copies of a shard are."""
+    """The links of ranks on different hosts, as the copies of a shard are."""
     return Links(cards_per_host=1, inside=links.between, between=links.between, latency=links.latency)

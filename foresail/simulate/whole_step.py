@@ -1,7 +1,7 @@
-"""A whole step on a simulated cluster: its rollout, new weights for the engines, and the trainer's update.
+"""Simulates a whole step: rollout, sync of weights, and the trainer's update.
 
 results = simulate(simulation)
-whole = whole_steps(simulation, results)      # None where the simulation has no [trainer]
+whole = whole_steps(simulation, results)      # None without [trainer]
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from foresail.simulate.updates import UpdateTime, update_time
 
 @dataclass(frozen=True, kw_only=True)
 class WholeSteps:
-    """Seconds of one step in a long run, and of its parts: means over the steps that were simulated."""
+    """Seconds of one step in a long run, and of its parts: means over the simulated steps."""
 
     seconds: float
     rollout_seconds: float
     sync_seconds: float
     update_seconds: float
-    exposed_seconds: float  # of the update: communication that nothing hides
-    imbalance: float  # of the update: the slowest rank's FLOPs against the mean's
+    exposed_seconds: float  # of the update: communication without overlap
+    imbalance: float  # of the update: the slowest rank's FLOPs over the mean's
     tokens_per_card_second: float  # generated, by all cards together
 
 
@@ -52,7 +52,7 @@ def whole_steps(simulation: Simulation, results: Sequence[StepResult]) -> WholeS
 
 
 def step_updates(simulation: Simulation, lengths: Sequence[int]) -> list[UpdateTime]:
-    """The optimiser updates of a step; a second pass is as long as the first."""
+    """The optimiser updates of a step; all passes take the same time."""
     trainer = simulation.trainer
     assert trainer is not None, "there is a trainer"
     ranks = trainer.on(simulation.trainer_ranks, CARDS[simulation.cluster.card], simulation.network.links)

@@ -1,10 +1,9 @@
-"""The work of a simulated step: lengths of turns, right and wrong answers, and seconds of judging.
+"""The workload of a simulated step: lengths of turns, verdicts and grading times.
 
-Lengths have the largest entropy that a mean and a maximum allow, a truncated exponential: nothing is assumed
-beyond the two published numbers. Samples of one group are alike by a Gaussian copula. Each problem's chance of
-being solved comes from a symmetric Beta distribution, as wide as the share of valid groups asks for; it does not
-depend on the length. A group is a pure function of (seed, step, launch number), whatever is launched before it, so
-that two policies meet the same groups.
+Lengths have the maximum-entropy distribution for their published mean and maximum, a truncated exponential. Samples
+of one group are correlated by a Gaussian copula. Each problem's probability of being solved comes from a symmetric
+Beta distribution that gives the required share of valid groups; it does not depend on the length. A group is a pure
+function of (seed, step, launch number), so that two policies get the same groups.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from foresail.simulate.tools import SimulatedTurn, ToolDraws, Tools
 
 
 class GradingTime(Part):
-    """Seconds a verdict takes, by kind of problem."""
+    """Seconds of a verdict by kind of problem."""
 
     quick_seconds: float = Field(0.0, ge=0, description="a verdict on most problems (maths)")
     slow_seconds: float = Field(0.0, ge=0, description="a verdict on the others (programs)")
@@ -36,7 +35,7 @@ class GradingTime(Part):
 
 
 class Workload(Part):
-    """One step's problems. `groups` is what is launched, or what is wanted where launches are replaced."""
+    """One step's problems. `groups` is the number of launches, or of required groups if launches are replaced."""
 
     groups: int = Field(gt=0, description="groups to launch, or valid groups wanted")
     samples: int = Field(gt=0, description="samples a group")
@@ -49,9 +48,9 @@ class Workload(Part):
     tools: Tools | None = Field(None, description="episodes of several turns; none: one turn")
 
     @property
-    def most_tokens(self) -> int:
-        """Tokens that may follow a prompt: generated ones and tools' answers."""
-        return self.max_tokens if self.tools is None else self.tools.most_tokens(self.max_tokens)
+    def max_new_tokens(self) -> int:
+        """The most tokens after a prompt: generated ones and tools' answers."""
+        return self.max_tokens if self.tools is None else self.tools.max_episode_tokens(self.max_tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +63,12 @@ class GroupOutcome:
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
-        """Tokens that are generated of each sample."""
+        """The generated tokens of each sample."""
         return tuple(sum(turn.tokens for turn in turns) for turns in self.turns)
 
     @cached_property
     def ends(self) -> tuple[tuple[int, ...], ...]:
-        """Where the turns of each sample end, in tokens behind its prompt."""
+        """The ends of each sample's turns, in tokens after its prompt."""
         return tuple(map(ends_of, self.turns))
 
 
@@ -83,7 +82,7 @@ def ends_of(turns: Sequence[SimulatedTurn]) -> tuple[int, ...]:
 
 
 def correlated_shares(correlation: float, count: int, numbers: np.random.Generator) -> list[float]:
-    """Correlated quantiles of so many values of one group, by a Gaussian copula."""
+    """Correlated quantiles of `count` values of one group, by a Gaussian copula."""
     common, own = numbers.standard_normal(), numbers.standard_normal(count)
     scores = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own
     return [normal_share(score) for score in scores]
@@ -106,16 +105,16 @@ class Problems:
         return self._groups[group]
 
     def prompted(self, group: int) -> PromptedProblem:
-        """Named by its number; prompts take no memory, however long they become."""
+        """A problem named by its number; its prompt takes no memory."""
         problem = Problem(id=f"{group}", prompt=(), answer="")
         return PromptedProblem(problem=problem, ids=self._prompt)  # type: ignore[arg-type]
 
     def ends(self, spec: SampleSpec) -> tuple[int, ...]:
-        """Where a request's turns end, in tokens behind its prompt."""
+        """The ends of a request's turns, in tokens after its prompt."""
         return self[spec.group].ends[spec.sample]
 
     def length(self, spec: SampleSpec) -> int:
-        """Tokens behind a request's prompt when it has ended."""
+        """All tokens after a request's prompt."""
         return self.ends(spec)[-1]
 
     def turns(self, spec: SampleSpec) -> tuple[SimulatedTurn, ...]:

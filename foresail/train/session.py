@@ -189,7 +189,7 @@ class Session(Trainer[Recipe]):
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
         """Log the step, then save: a kill between the two repeats the step and its record."""
         metrics = {**metrics, **self.log_expert_load(progress.step)}
-        raised = self.alarms.look({"step": progress.step, **metrics})
+        raised = self.alarms.check({"step": progress.step, **metrics})
         self.log(progress.step, {**metrics, "alarms/standing": len(self.alarms.standing)})
         self.tell_of(raised)
         progress = self.judge_step(progress, metrics)

@@ -25,7 +25,7 @@ def check_accounts(engine: Engine) -> None:
         assert prefix.num_rows == sum(row.prefix is prefix for row in engine.rows)
     queued = [row for row in engine.admission.waiting if row.saved is None]
     joined = [row for row in engine.admission.filling if row.prefix is not None]
-    assert prefixes.wanted == Counter(row.prefix_tokens for row in queued + joined)
+    assert prefixes.num_queued == Counter(row.prefix_tokens for row in queued + joined)
     for slot, row in engine.slots.items():
         assert engine.table.num_pages_S[slot] == len(row.pages)
         assert engine.table.pages_SP[slot, : len(row.pages)].tolist() == row.pages

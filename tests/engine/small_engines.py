@@ -149,7 +149,7 @@ def assert_all_free(engine: Engine) -> None:
     assert not engine.busy and not engine.pending and not engine.slots
     assert not engine.rows.by_id and not any(engine.rows.count.values())
     assert not engine.admission.filling and not engine.admission.waiting
-    assert not engine.admission.prefixes.by_tokens and not engine.admission.prefixes.wanted
+    assert not engine.admission.prefixes.by_tokens and not engine.admission.prefixes.num_queued
     assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
     assert sorted(engine.slots.empty) == list(range(len(engine.table.lengths_S)))

@@ -16,7 +16,7 @@ from attention_oracle import (
     numbers,
 )
 
-from foresail.engine.kernels.packs import TILE_ROWS, attend_packs, most_packed
+from foresail.engine.kernels.packs import TILE_ROWS, attend_packs, max_packed
 
 __all__ = ["nothing_is_zero_by_chance"]  # a fixture for every test here
 
@@ -76,7 +76,7 @@ def test_siblings_in_packs_match_plain_attention(heads, group, splits, pack_spli
     # one cached no more than the prompt, the others end at borders of pages and in the midst
     cached = [9, FAR, FAR + PAGE, FAR + 6, 70, NEAR, 33, 2 * NEAR, NEAR + 1, 0, 150]
     rows = (range(entries), [tokens + 1 for tokens in cached])
-    packs = cut_packs(runs, entries, most_packed(group))
+    packs = cut_packs(runs, entries, max_packed(group))
     reading = poison_own_beginnings(cache, packed_runs(packs), list(range(entries)))
     how = {"splits": splits, "pack_splits": pack_splits, "reading": reading}
     check_packs(numbers(entries, heads * group, 16), cache, rows, packs, **how)
@@ -121,7 +121,7 @@ def test_one_entry_and_a_group_wider_than_a_tile_go_without_packs():
 
 
 def test_a_pack_is_what_fits_into_a_tile():
-    assert [most_packed(group) for group in (1, 6, 7, 32, 33, 64, 65)] == [64, 10, 9, 2, 1, 1, 0]
+    assert [max_packed(group) for group in (1, 6, 7, 32, 33, 64, 65)] == [64, 10, 9, 2, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

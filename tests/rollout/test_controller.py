@@ -344,9 +344,13 @@ def test_validation_launches_all_at_once_and_cancels_none(outcomes, order):
     assert closing.cancelled == closing.surplus == ()
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 40])
-def test_no_more_groups_are_under_way_than_may_be(at_once):
-    controller, numbers, order = Controller.for_all(30, max_active=at_once), iter(range(30)), random.Random(0)
+@pytest.mark.parametrize("max_active", [1, 3, 40])
+def test_no_more_groups_are_under_way_than_may_be(max_active):
+    controller, numbers, order = (
+        Controller.for_all(30, max_active=max_active),
+        iter(range(30)),
+        random.Random(0),
+    )
     active: list[int] = []
     most = 0
     while controller.closing() is None:
@@ -355,7 +359,7 @@ def test_no_more_groups_are_under_way_than_may_be(at_once):
             controller.launched(active[-1])
         most = max(most, len(active))
         controller.scored(active.pop(order.randrange(len(active))), valid=VALID)
-    assert most == min(at_once, 30) and not active and next(numbers, None) is None
+    assert most == min(max_active, 30) and not active and next(numbers, None) is None
 
 
 # Lengths.

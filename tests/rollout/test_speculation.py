@@ -16,8 +16,8 @@ from foresail.engine.slots import Slots
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.drafting import GroupDrafts
-from foresail.rollout.drafts.listening import GROUPS_PER_SLOT
 from foresail.rollout.drafts.pacing import TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
+from foresail.rollout.drafts.row_drafts import GROUPS_PER_SLOT
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.kv_pool import KVPool
@@ -88,7 +88,7 @@ def test_automata_are_told_what_was_drawn_also_by_rows_that_were_preempted(seed,
     if ahead:
         run_ahead(instance.engine)
     assert finish([instance], policy="group") == plain and times
-    groups = instance.speculation.listener.drafts.siblings.values()
+    groups = instance.speculation.row_drafts.drafts.siblings.values()
     texts = {name: told.get(row, []) for group in groups for name, row in group.rows.items()}
     assert sum(map(len, texts.values())) > 20
     assert all(plain[name][: len(text)] == text for name, text in texts.items())  # the rest nobody asked for
@@ -113,7 +113,7 @@ def test_a_sibling_elsewhere_that_said_the_same_saves_steps(plain):
     for tell in (False, True):
         instance = drafting("a", AlwaysDraft())
         requests, (first, sibling, *_) = whole_requests(), specs()
-        instance.speculation.listener.begin(first, requests[first.id].prompt, ())
+        instance.speculation.row_drafts.begin(first, requests[first.id].prompt, ())
         instance.engine.add(requests[first.id])
         if tell:
             instance.learn(sibling, plain[first.id])
@@ -127,9 +127,9 @@ def test_a_sibling_elsewhere_that_said_the_same_saves_steps(plain):
 def test_new_weights_forget_all_texts():
     instance = drafting("a", AlwaysDraft())
     finish([instance])
-    assert instance.speculation.listener.drafts.siblings
+    assert instance.speculation.row_drafts.drafts.siblings
     instance.update_weights(1)
-    assert not instance.speculation.listener.drafts.siblings
+    assert not instance.speculation.row_drafts.drafts.siblings
 
 
 def test_an_end_that_comes_after_its_request_was_given_up_is_passed_over():
@@ -223,10 +223,10 @@ def test_an_evaluation_keeps_the_texts_of_a_few_groups_only():
     instance, drafts = drafting("a", AlwaysDraft(), max_running=4), DraftingInstance("b", small_engine(MODEL))
     drafts.ready = lambda: False  # never drafts
     assert draw_waves(instance, 60, 4, 12) == draw_waves(drafts, 60, 4, 12)
-    listener, most = instance.speculation.listener, GROUPS_PER_SLOT * 4
-    assert len(listener.drafts.siblings) <= most
-    assert len(listener.specs) <= 4 * most and len(listener.untold) <= most
-    assert listener.known_groups <= listener.drafts.siblings.keys()
+    row_drafts, most = instance.speculation.row_drafts, GROUPS_PER_SLOT * 4
+    assert len(row_drafts.drafts.siblings) <= most
+    assert len(row_drafts.specs) <= 4 * most and len(row_drafts.pending_texts) <= most
+    assert row_drafts.known_groups <= row_drafts.drafts.siblings.keys()
     assert instance.speculation.tally.accepted > 0
 
 
@@ -298,7 +298,7 @@ def test_what_would_not_pay_for_nothing_is_not_tried_until_it_would():
 
 def test_a_step_has_no_more_entries_than_it_may():
     for batch, longest in ((40, 8), (100, 4), (256, 1), (257, 0), (600, 0)):
-        pacing, chosen = Pacing(most_entries=512), set()
+        pacing, chosen = Pacing(max_entries=512), set()
         for _ in range(200):
             lengths = pacing.lengths(batch // 2, batch - batch // 2, 100)
             chosen.add(max(lengths))
@@ -308,7 +308,7 @@ def test_a_step_has_no_more_entries_than_it_may():
 
 
 def test_nor_when_rows_come_between_two_plans():
-    pacing = Pacing(most_entries=64)
+    pacing = Pacing(max_entries=64)
     for _ in range(400):
         few = pacing.lengths(0, 4, 100)
         pacing.times.record(4, 4 * few.low, 5.0)

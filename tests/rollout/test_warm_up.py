@@ -48,9 +48,9 @@ def test_an_instance_drafts_when_it_is_ready_also_for_rows_under_way():
     fleet.launch(first, [requests[spec.id] for spec in first])
     while fleet.busy:
         fleet.work()
-    listener = instance.speculation.listener
+    row_drafts = instance.speculation.row_drafts
     assert instance.awake and 0 < instance.speculation.tally.steps < MAX_TOKENS
-    assert set(listener.specs) == {spec.id for spec in first}
+    assert set(row_drafts.specs) == {spec.id for spec in first}
 
 
 @pytest.mark.parametrize("interpreter", ["", None, "no/such/python"])

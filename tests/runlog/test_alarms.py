@@ -121,7 +121,7 @@ def test_a_resumed_run_goes_on_watching_where_it_was() -> None:
     whole = AlarmMonitor(records)
     for cut in range(len(records)):
         monitor = AlarmMonitor(records[:cut])
-        later = [found for record in records[cut:] for found in monitor.look(record)]
+        later = [found for record in records[cut:] for found in monitor.check(record)]
         assert later == [found for found in whole.raised if found.step > cut]
         assert monitor.standing == whole.standing
 

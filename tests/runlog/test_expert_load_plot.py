@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foresail.runlog.directory import MOST_LOADS, RunDirectory, is_kept
+from foresail.runlog.directory import MAX_LOADS, RunDirectory, is_kept
 from foresail.runlog.expert_load_plot import plot_expert_load
 from foresail.runlog.summary import plot_runs
 
@@ -30,6 +30,6 @@ def test_a_run_with_experts_has_the_picture_and_one_without_has_none(tmp_path: P
 
 
 def test_a_long_run_keeps_some_hundred_of_them_and_the_last() -> None:
-    for steps in (1, 7, MOST_LOADS, 777, 12_345):
+    for steps in (1, 7, MAX_LOADS, 777, 12_345):
         kept = [step for step in range(1, steps + 1) if is_kept(step, steps)]
-        assert kept[-1] == steps and min(steps, MOST_LOADS // 2) <= len(kept) <= MOST_LOADS + 1
+        assert kept[-1] == steps and min(steps, MAX_LOADS // 2) <= len(kept) <= MAX_LOADS + 1

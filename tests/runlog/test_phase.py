@@ -61,11 +61,11 @@ def test_a_silent_piped_run_says_what_it_is_at() -> None:
     display.begin("rollout", 512, span=(0.0, 0.5))
     for _ in range(256):
         display.advance()
-    display.speak_if_quiet()
+    display.print_phase_if_due()
     assert out.getvalue() == ""
     clock.now = QUIET
-    display.speak_if_quiet()
-    display.speak_if_quiet()
+    display.print_phase_if_due()
+    display.print_phase_if_due()
     assert out.getvalue() == "rl 0/4 rollout 256/512 left about 7:30\n"
 
 
@@ -73,12 +73,12 @@ def test_somebody_who_asks_for_the_end_is_told_what_is_awaited() -> None:
     clock = Clock()
     display, _ = open_display(clock)
     display.begin("loading the model")
-    assert display.what_is_awaited() == "what is under way (loading the model) ends first"
+    assert display.describe_stop() == "what is under way (loading the model) ends first"
     display.begin("rollout", 4, span=(0.0, 0.5))
     clock.now = 10.0
     display.advance()
-    assert display.what_is_awaited() == "step 1 (rollout 1/4) is finished and saved first, about 1:10"
+    assert display.describe_stop() == "step 1 (rollout 1/4) is finished and saved first, about 1:10"
     display.update(1, {})
     clock.now = 14.0
     display.begin("update")
-    assert display.what_is_awaited() == "step 2 (update) is finished and saved first, about 0:06"
+    assert display.describe_stop() == "step 2 (update) is finished and saved first, about 0:06"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from foresail.runlog import atomic
-from foresail.runlog.atomic import clean_leftovers, explained, replacing_directory, write_aside
+from foresail.runlog.atomic import clean_leftovers, explained, replacing_directory, write_atomically
 
 
 def full_disk(path: Path) -> None:
@@ -31,7 +31,7 @@ def test_written_aside_then_renamed(tmp_path):
         seen_while_writing.append((tmp_path / "file.txt").read_text())
 
     (tmp_path / "file.txt").write_text("old")
-    write_aside(tmp_path / "file.txt", write)
+    write_atomically(tmp_path / "file.txt", write)
     assert seen_while_writing == ["old"]
     assert (tmp_path / "file.txt").read_text() == "new"
     assert names(tmp_path) == ["file.txt"]
@@ -40,7 +40,7 @@ def test_written_aside_then_renamed(tmp_path):
 def test_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path):
     (tmp_path / "file.txt").write_text("old")
     with pytest.raises(OSError, match=r"cannot write in .*free some space") as caught:
-        write_aside(tmp_path / "file.txt", full_disk)
+        write_atomically(tmp_path / "file.txt", full_disk)
     assert caught.value.errno == errno.ENOSPC
     assert str(tmp_path) in str(caught.value)
     assert (tmp_path / "file.txt").read_text() == "old"
@@ -50,14 +50,14 @@ def test_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path):
 def test_folder_that_is_a_file(tmp_path):
     (tmp_path / "blocked").write_text("")
     with pytest.raises(NotADirectoryError, match=r"cannot write in .*blocked: .*a file stands where"):
-        write_aside(tmp_path / "blocked" / "file.txt", lambda aside: aside.touch())
+        write_atomically(tmp_path / "blocked" / "file.txt", lambda temporary: temporary.touch())
 
 
 def test_errors_that_are_not_about_writing_stay_what_they_are(tmp_path):
     with pytest.raises(FileNotFoundError, match="source"):
-        write_aside(tmp_path / "copy", lambda aside: shutil.copy(tmp_path / "source", aside))
+        write_atomically(tmp_path / "copy", lambda temporary: shutil.copy(tmp_path / "source", temporary))
     with pytest.raises(ZeroDivisionError):
-        write_aside(tmp_path / "copy", lambda aside: 1 // 0)
+        write_atomically(tmp_path / "copy", lambda temporary: 1 // 0)
     assert names(tmp_path) == []
 
 
@@ -75,7 +75,7 @@ def test_foreign_error_on_a_full_disk_is_called_a_full_disk(tmp_path, monkeypatc
 
     monkeypatch.setattr(atomic, "FULL_BELOW", shutil.disk_usage(tmp_path).total + 1)
     with pytest.raises(OSError, match="PytorchStreamWriter failed") as caught:
-        write_aside(tmp_path / "weights", save)
+        write_atomically(tmp_path / "weights", save)
     assert caught.value.errno == errno.ENOSPC
 
 

@@ -253,7 +253,7 @@ def test_lanes_of_a_step_with_single_requests():
 
 
 def test_many_requests_become_areas(monkeypatch):
-    monkeypatch.setattr(timeline_plot, "MOST_BARS", 5)
+    monkeypatch.setattr(timeline_plot, "MAX_BARS", 5)
     figure = plot_timeline(read_step(STEP))
     assert not figure.axes[2].patches
     heights = [area.get_datalim(area.axes.transData).y1 for area in figure.axes[2].collections]

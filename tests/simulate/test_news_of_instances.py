@@ -41,7 +41,7 @@ class AskAndTellAll(Fleet):
     def __init__(self, instances, policy, pool, news, **options) -> None:
         super().__init__(instances, policy, pool, **options)
 
-    def _tell_others(self, report: Report) -> None:
+    def _share_text(self, report: Report) -> None:
         spec, completion = report.event.spec, report.completion
         for name, instance in self.instances.items():
             if name != report.event.instance:
@@ -82,7 +82,7 @@ def test_only_instances_that_ran_a_sibling_are_told():
     """Sixteen instances, and each group of four fits on few of them: far fewer messages than instances."""
     simulation = small(cluster={"instances": 16}, workload={"groups": 8})
     result = run_counting(simulation)
-    assert 0 < result.told_texts < 8 * result.decisions
+    assert 0 < result.sibling_messages < 8 * result.decisions
 
 
 def run_counting(simulation):

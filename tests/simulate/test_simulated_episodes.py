@@ -210,7 +210,7 @@ def test_a_turn_finds_what_the_last_one_left_unless_rows_needed_the_place() -> N
 def test_other_weights_leave_nothing() -> None:
     place, clock = engine()
     place.keep("a", 400)
-    place.forget_kept()
+    place.forget_turns()
     place.add(back_from_tool("a", 400))
     clock.run()
     assert place.computed_again == 400

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from foresail.data.long_context.documents import KINDS, DocumentMaker, DocumentPlan
 from foresail.data.long_context.texts import open_filler
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.atomic import write_atomically
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -46,7 +46,7 @@ def write_documents(
                 row = {"text": text, "kind": plan.kinds[number % len(plan.kinds)]}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
-    write_aside(out, write)
+    write_atomically(out, write)
 
 
 def make_all(job: DocumentJob, count: int, workers: int) -> Iterator[str]:

@@ -26,8 +26,8 @@ TILE_ROWS = 64  # pairs of entry and head: what a warp group of Hopper's matrix 
 PACK_WARPS = 4
 
 
-def most_packed(group: int) -> int:
-    """Entries that fit into a tile when `group` query heads share a key head: most_packed(7) -> 9."""
+def max_packed(group: int) -> int:
+    """Entries that fit into a tile when `group` query heads share a key head: max_packed(7) -> 9."""
     return TILE_ROWS // group
 
 
@@ -45,14 +45,14 @@ def attend_packs(
 ) -> Tensor:
     """As `attend_entries`, but what packs share is read once for each pack.
 
-    `packs` has three int32 lines of E: the packs' first entries and their sizes, 2 to `most_packed`, packs first
+    `packs` has three int32 lines of E: the packs' first entries and their sizes, 2 to `max_packed`, packs first
     and zeros behind them; and for every entry the tokens its pack shares, whole pages that all its entries have
     cached, or 0. The shared tokens are divided among `pack_splits` programs, what lies behind them among `splits`.
     """
     entries, heads, head_dim = q_EHd.shape
     key_heads = keys.shape[2]
     rows = (tables_SP, slots_E, contexts_E)
-    if min(most_packed(heads // key_heads), entries) < 2:
+    if min(max_packed(heads // key_heads), entries) < 2:
         return attend_entries(q_EHd, keys, values, *rows, splits=splits)
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
     assert packs.shape == (3, entries) and packs.is_contiguous()

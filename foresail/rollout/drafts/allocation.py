@@ -1,9 +1,9 @@
-"""How long drafts should be: what a verify step costs, against what it is likely to bring.
+"""Chooses draft lengths from the cost of a verify step and the tokens it is expected to accept.
 
-A step that checks drafts costs more than a plain one and samples more tokens. `Acceptance` measures how far drafts
-get, a function given by the caller says what steps take, and `best_length` finds the length with the least time a
-token: 0 where a plain step is faster, and speculation is off. `allocate` spends the tokens of that length where
-they bring most: requests of high priority, those that others wait for, get longer drafts.
+A step that checks drafts costs more than a plain one and samples more tokens. `Acceptance` measures accepted
+tokens, the caller's function estimates step times, and `best_length` finds the length with the least time per
+token: 0 where plain steps are faster. `allocate` distributes the tokens: requests of high priority, which others
+wait for, get longer drafts.
 
     lengths = plan_lengths(high, low, context, acceptance, times)         # Lengths(high=4, low=2)
     acceptance.record(asked_R, drafted_R, accepted_R)                     # after the step
@@ -21,7 +21,7 @@ import numpy as np
 from foresail.engine.drafts import MAX_DRAFT
 
 MAX_LENGTH = 8  # of a draft; Seer's
-PRIORITY = 2.0  # a token for a request of high priority is worth so many for one of low; Seer's
+PRIORITY = 2.0  # the worth of a token of high priority relative to one of low; Seer's
 
 StepTime = Callable[
     [int, float, int], float
@@ -36,28 +36,28 @@ class Lengths(NamedTuple):
     low: int
 
     def at_most(self, longest: int) -> Lengths:
-        """Cut for a batch that has grown since they were planned."""
+        """Shorten the lengths for a batch that has grown since."""
         return Lengths(min(self.high, longest), min(self.low, longest))
 
 
 class Survival:
-    """How far things get of how far they may: survival.curve[i] is the chance to get to i or further.
+    """Estimates how far drafts get: survival.curve[i] is the probability to reach i or more.
 
-    The chance of every next step is measured among those that came so far and were allowed it, so what was
-    stopped early says nothing about the steps it did not take; where nobody has been it is the mean chance.
+    The probability of each next token is measured among drafts that reached it and were allowed it, so a short
+    draft says nothing about later tokens; without measurements it is the mean.
     """
 
     def __init__(self, rate: float, *, weight: float = 8.0, memory: float = 32.0) -> None:
         if not 0 <= rate <= 1:
             raise ValueError(f"the chance to begin with is from 0 to 1; got {rate}")
-        # As if `weight` steps had been seen before.
+        # a prior of `weight` observations
         self.rate, self.weight, self.memory = rate, weight, memory
         self.tried, self.made = np.zeros(MAX_DRAFT), np.zeros(MAX_DRAFT)
 
     def record(self, allowed_R: np.ndarray, reached_R: np.ndarray) -> None:
-        """For each row. What was recorded `memory` calls ago counts about a third of the latest.
+        """Record each row. Records of `memory` calls ago count about a third of the latest.
 
-        However few rows are left, they soon outweigh the many that ended: the last ones are often of another kind.
+        So the few rows at the end of a step, often of another kind, soon outweigh the many that ended.
         """
         assert (reached_R <= allowed_R).all() and allowed_R.max(initial=0) <= MAX_DRAFT
         keep = 1 - 1 / self.memory
@@ -76,11 +76,10 @@ class Survival:
 
 
 class Acceptance:
-    """What became of drafts: alpha and beta of Seer, where a draft that was not found is one not accepted.
+    """Acceptance of drafts: alpha and beta of Seer; a draft that was not found counts as not accepted.
 
-    beta[i] is the chance that a row which may have a draft of i tokens or more gets i of them accepted.
-    Drafts that are only thought of count as well: compare them with what plain steps sampled, and speculation
-    that is switched off still learns when to come back.
+    beta[i] is the probability that a row with at least i tokens allowed gets i of them accepted. Unchecked drafts
+    are compared with the tokens of plain steps, so that speculation that is off learns when to resume.
     """
 
     def __init__(self, *, alpha: float = 0.5, weight: float = 8.0, memory: float = 32.0) -> None:
@@ -93,7 +92,7 @@ class Acceptance:
         drafted_R: Sequence[int] | np.ndarray,
         accepted_R: Sequence[int] | np.ndarray,
     ) -> None:
-        """For each row: the tokens a draft might have, those it had, and those that were accepted."""
+        """For each row: the tokens allowed, drafted and accepted."""
         asked_R, drafted_R, accepted_R = map(np.asarray, (asked_R, drafted_R, accepted_R))
         self.accepted.record(asked_R, accepted_R)
         self.drafted.record(asked_R, drafted_R)
@@ -107,7 +106,7 @@ class Acceptance:
         return self.accepted.curve
 
     def tokens_to_check(self, length: int) -> float:
-        """How many tokens a row's draft has on average, when it may have `length`."""
+        """The mean length of a row's draft, if `length` tokens are allowed."""
         return float(self.drafted.curve[1 : length + 1].sum())
 
 
@@ -150,7 +149,7 @@ def plan_lengths(
     draft_time: DraftTime = lambda batch, length: 0.0,
     max_length: int = MAX_LENGTH,
 ) -> Lengths:
-    """Draft lengths for a step of so many rows; Lengths(0, 0) is a plain step."""
+    """Draft lengths for a step of these rows; Lengths(0, 0) is a plain step."""
     batch = num_high + num_low
     if batch == 0:
         return Lengths(0, 0)
@@ -167,7 +166,7 @@ def allocate(
     priority: float = PRIORITY,
     max_length: int = MAX_LENGTH,
 ) -> Lengths:
-    """The next token goes where it is likelier to be accepted, one of high priority counting `priority` times.
+    """Give each next token to the priority with the larger chance of acceptance, high weighted by `priority`.
 
     allocate(40, 40, 240, 0.6 ** np.arange(17)) -> Lengths(high=4, low=2)
     """

@@ -1,4 +1,4 @@
-"""Machine code for functions over flat arrays where numba is installed, plain Python where it is not.
+"""Compiles functions over flat arrays with numba if it is installed; else they run as plain Python.
 
 Both run the same source. Functions take one-dimensional arrays only: as numpy arrays when compiled, as
 memoryviews, which Python reads twice as fast, when not.
@@ -30,7 +30,7 @@ def compiled(function: F) -> F:
         return function
     try:
         return numba.njit(function, cache=True, nogil=True)
-    except RuntimeError:  # no folder to keep the machine code in: compile it in every process
+    except RuntimeError:  # no folder to cache the machine code: compile it in every process
         return numba.njit(function, nogil=True)
 
 

@@ -1,10 +1,9 @@
-"""What may follow a place in the texts: the likeliest path.
+"""Finds the most likely continuation of a context in the suffix automaton.
 
-The share of a child is its count over its parent's, the probability of a path the product of its shares. The
-end of the text that asks is itself an occurrence without a child, so that what happened once before counts as
-an even chance. Every end of the context that is known could be continued; long ones are sure but rare, short
-ones often seen but vague. The one whose path has the highest sum of probabilities, which is the number of its
-tokens that should be accepted, is taken.
+A child's share is its count over its parent's; a path's probability is the product of its shares. The current end
+of the text is itself an occurrence without a child, so what happened once before has probability 1/2. Every known
+suffix of the context can be continued: long ones are rare but reliable, short ones common but vague. The suffix
+whose path has the highest sum of probabilities, the expected number of accepted tokens, is used.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from foresail.rollout.drafts.suffixes import COUNT, HEAVIEST, LENGTH, LINK, NONE
 def write_draft(
     m: Flat, state: int, length: int, max_tokens: int, window: int, least: float, tokens: Flat
 ) -> int:
-    """Write down what may follow a context whose last `length` tokens lie in `state`; how many tokens it has."""
+    """Write a draft for a context whose last `length` tokens lie in `state`; returns its length."""
     state, limit = best_start(m, state, length, max_tokens, window, least)
     return 0 if state == NONE else write_path(m, state, limit, window, least, tokens)
 
@@ -26,12 +25,12 @@ def write_draft(
 def best_start(
     m: Flat, state: int, length: int, max_tokens: int, window: int, least: float
 ) -> tuple[int, int]:
-    """Which end of a context to continue, and by how many tokens: no more than it is long itself."""
+    """The suffix of a context to continue, and by how many tokens, at most its own length."""
     start, start_limit, start_score = NONE, 0, 0.0
     while state != ROOT:
         limit = min(max_tokens, length)
         if start_score >= limit:
-            break  # no shorter end can have a better path
+            break  # no shorter suffix can have a better path
         score = path_score(m, state, limit, window, least)
         if score > start_score:
             start, start_limit, start_score = state, limit, score
@@ -42,7 +41,7 @@ def best_start(
 
 @compiled
 def path_score(m: Flat, state: int, limit: int, window: int, least: float) -> float:
-    """The sum of probabilities along heaviest children, as far as these are not below `least`."""
+    """The sum of probabilities along heaviest children, down to `least`."""
     score, probability = 0.0, 1.0
     for _ in range(limit):
         child = m[state + HEAVIEST]
@@ -58,7 +57,7 @@ def path_score(m: Flat, state: int, limit: int, window: int, least: float) -> fl
 
 @compiled
 def write_path(m: Flat, state: int, limit: int, window: int, least: float, tokens: Flat) -> int:
-    """Write down the path of `path_score`; the number of its tokens."""
+    """Write the path of `path_score`; returns its length."""
     probability = 1.0
     for place in range(limit):
         child = m[state + HEAVIEST]
@@ -74,5 +73,5 @@ def write_path(m: Flat, state: int, limit: int, window: int, least: float, token
 
 @compiled
 def share(m: Flat, state: int, child: int) -> float:
-    # Where a prompt branches into responses the child is counted for each of them, the parent once.
+    # Behind a prompt the child is counted for each response, the parent once.
     return min(1.0, m[child + COUNT] / m[state + COUNT])

@@ -1,17 +1,16 @@
-"""Drafts for the running requests of many groups, each from what its group has generated so far.
+"""Drafts for the running requests of many groups, each from its group's texts so far.
 
-GroupRows answer the same problem and often say the same things: one automaton per group learns from all of them
-as they grow, and any of them is continued by what followed the same words before, in its own text, in a
-sibling's, or in the prompt.
+Responses to the same problem are often similar. One automaton per group learns from all of them as they grow; a
+draft is what followed the same tokens before, in the row's own text, a sibling's, or the prompt.
 
     drafts = GroupDrafts()
     drafts.register(17, prompt)
     row = drafts.join(17, "17.3")
-    drafts.append_rows([row], [0], [3], [5, 9, 2])     # after its first 0 tokens 3 more: as they are sampled
+    drafts.append_rows([row], [0], [3], [5, 9, 2])     # 3 more tokens after its first 0
     sizes_R, tokens_RK = drafts.draft_rows([row], 8)   # up to 8 tokens that may follow
 
-A thousand requests are one call into machine code each to append and to draft. No draft changes a token that is
-sampled, only how many a step samples.
+Appending and drafting are one call into machine code each, for all rows. Drafts change how many tokens a step
+samples, never which.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class GroupRows:
 class GroupDrafts:
     """register, join, append, draft, drop.
 
-    A context is known by its last `window` tokens; a draft goes on while its probability is at least `least`.
+    A context is its last `window` tokens; a draft ends where its probability falls below `least`.
     """
 
     def __init__(self, *, window: int = 32, least: float = 0.1) -> None:
@@ -66,7 +65,7 @@ class GroupDrafts:
         self.rows = RowTable(ROW_SIZE)
 
     def register(self, group: int, prompt: Sequence[int] = ()) -> None:
-        """Begin a group. What its prompt says may be quoted, so it counts as text of the group."""
+        """Begin a group. Its prompt is the first text, since responses may quote it."""
         if group in self.siblings:
             raise ValueError(f"group {group} is registered already; drop it first")
         text = np.array(prompt, dtype=np.int64)
@@ -76,7 +75,7 @@ class GroupDrafts:
         append_text(self._slab(number), flat(text[:-1]), self.window)
 
     def join(self, group: int, request_id: str) -> int:
-        """The row of a request; new ones begin behind the prompt."""
+        """The row of a request; a new one begins after the prompt."""
         siblings = self._siblings(group)
         if request_id not in siblings.rows:
             self._make_room(np.array([siblings.number]), np.array([len(siblings.prompt_end)]))
@@ -98,17 +97,17 @@ class GroupDrafts:
     def append(
         self, group: int, request_id: str, prev_token_count: int, new_tokens: Sequence[int] | np.ndarray
     ) -> int:
-        """Tell what a request sampled after its first `prev_token_count` tokens; how many of it are known now.
+        """Append what a request sampled after its first `prev_token_count` tokens; returns how many are known.
 
-        What is known already is passed over, so telling twice does no harm. If the answer is less than
-        `prev_token_count` there was a gap: nothing was appended, and the rest must be told from there.
+        Known tokens are skipped. A result below `prev_token_count` means a gap: nothing was appended, and the
+        caller must append from there.
         """
         row = self.join(group, request_id)
         known = self.append_rows([row], [prev_token_count], [len(new_tokens)], new_tokens)
         return int(known[0])
 
     def known(self, rows_R: np.ndarray) -> np.ndarray:
-        """How many tokens of each are known."""
+        """How many tokens of each row are known."""
         return self.rows.numbers[rows_R, KNOWN]
 
     def append_rows(
@@ -140,10 +139,10 @@ class GroupDrafts:
     def draft_rows(
         self, rows_R: Sequence[int] | np.ndarray, max_tokens_R: int | np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A draft for each row of up to so many tokens: row i's is the first sizes_R[i] places of tokens_RK[i]."""
+        """A draft of at most max_tokens_R tokens for each row: the first sizes_R[i] of tokens_RK[i]."""
         chosen_R = np.ascontiguousarray(rows_R, dtype=np.int64)
-        most_R = np.array(np.broadcast_to(max_tokens_R, chosen_R.shape), dtype=np.int64)
-        if len(most_R) and not 0 <= most_R.min() <= most_R.max() <= MAX_DRAFT:
+        max_R = np.array(np.broadcast_to(max_tokens_R, chosen_R.shape), dtype=np.int64)
+        if len(max_R) and not 0 <= max_R.min() <= max_R.max() <= MAX_DRAFT:
             raise ValueError(f"a draft has 0 to {MAX_DRAFT} tokens; got {max_tokens_R}")
         self._groups_of(chosen_R)
         sizes_R = np.zeros(len(chosen_R), np.int64)
@@ -153,7 +152,7 @@ class GroupDrafts:
             flat(self.groups.numbers),
             flat(self.rows.numbers),
             flat(chosen_R),
-            flat(most_R),
+            flat(max_R),
             MAX_DRAFT,
             self.window,
             self.least,
@@ -173,7 +172,7 @@ class GroupDrafts:
         return groups_R
 
     def _make_room(self, groups_R: np.ndarray, counts_R: np.ndarray) -> None:
-        """Move groups to larger slabs where so many more tokens might not fit."""
+        """Move groups to larger slabs if `counts_R` more tokens may not fit."""
         numbers = self.groups.numbers
         tokens_G = numbers[:, TOKENS] + np.bincount(groups_R, counts_R, len(numbers)).astype(np.int64)
         for group in np.flatnonzero(tokens_G * SLAB_PER_TOKEN > numbers[:, SIZE]).tolist():

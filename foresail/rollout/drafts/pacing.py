@@ -1,8 +1,8 @@
-"""Whether drafts pay, and how long they should be, from what steps took and how far drafts got lately.
+"""Decides when to draft and how long, from recent step times and acceptance.
 
-Whoever never drafts learns nothing about drafts, and whoever always does forgets what a plain step takes. So now
-and then a few steps of the other kind are tried, ever more rarely while the batch stays as it is. Drafts that would
-not pay if they cost nothing are not tried: the first of a size costs a graph.
+Both kinds of steps must be measured: while steps draft, a few plain ones are tried now and then, and the reverse,
+ever more rarely while the batch stays the same. Drafts that would accept almost nothing are not tried, since the
+first of each size captures a graph.
 """
 
 from __future__ import annotations
@@ -12,32 +12,30 @@ from foresail.rollout.drafts.allocation import MAX_LENGTH, Acceptance, Lengths, 
 from foresail.rollout.drafts.step_clock import StepClock
 
 PLAIN = Lengths(0, 0)
-MAX_ENTRIES = (
-    512  # of a step with drafts: each needs memory for logits, and so many rows gain nothing by drafts
-)
+MAX_ENTRIES = 512  # of a step with drafts: each needs memory for logits, and larger batches gain nothing
 DECIDE_EVERY = 8  # steps
 TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 256  # steps
-TRIED_STEPS = 2  # of which the second is timed: the first may capture a graph
+TRIED_STEPS = 2  # the second is timed: the first may capture a graph
 TRIED_LENGTHS = (4, 2, 8)  # in turn
-LEAST_GAIN = 0.05  # tokens a row that drafts must bring to be tried
+LEAST_GAIN = 0.05  # accepted tokens per row that a trial must promise
 
 
 class Pacing:
-    """`lengths` before a step; what came of it goes to `times` and `acceptance`."""
+    """`lengths` before a step; its results go to `times` and `acceptance`."""
 
-    def __init__(self, most_entries: int = MAX_ENTRIES) -> None:
-        self.most_entries = most_entries
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        self.max_entries = max_entries
         self.times, self.acceptance = StepClock(), Acceptance()
         self.best = self.tried = PLAIN
         self.size = self.steps = self.tries = 0
         self.patience = self.wait = TRY_EVERY
 
     def longest(self, rows: int) -> int:
-        """A draft of each of so many rows."""
-        return max(0, min(MAX_LENGTH, self.most_entries // max(1, rows) - 1))
+        """The longest draft for each of these rows."""
+        return max(0, min(MAX_LENGTH, self.max_entries // max(1, rows) - 1))
 
     def lengths(self, num_high: int, num_low: int, context: int) -> Lengths:
-        """For rows of high and of low priority."""
+        """The draft lengths of rows of high and of low priority."""
         batch = max(1, num_high + num_low)
         size, longest = bucket_of(batch), self.longest(batch)
         if size != self.size:
@@ -48,7 +46,7 @@ class Pacing:
                 num_high, num_low, context, self.acceptance, self.times, max_length=longest
             )
         self.steps += 1
-        # a try of drafts that is due is put off until they promise something
+        # a due trial of drafts waits until they are promising
         if self.wait != TRIED_STEPS or any(self.best) or self._are_promising(longest):
             self.wait -= 1
         if self.wait >= TRIED_STEPS:
@@ -62,6 +60,6 @@ class Pacing:
         return self.tried.at_most(longest)
 
     def _are_promising(self, longest: int) -> bool:
-        """By drafts that were compared with what was sampled, of which there must have been some."""
+        """Judged by unchecked drafts that were compared with the sampled tokens."""
         seen = self.acceptance.accepted.tried.any()
         return bool(seen and self.acceptance.beta[1 : longest + 1].sum() >= LEAST_GAIN)

@@ -1,6 +1,6 @@
-"""Requests as rows of a table: append to all, or draft for all, in one call.
+"""A table of requests as rows, to append or draft for all in one call.
 
-A row says which group's automaton a request feeds, its place there, and how many of its tokens are known.
+A row has the group's automaton, the request's state in it, and how many of its tokens are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ START, SIZE, TOKENS, GROUP_SIZE = 0, 1, 2, 3  # of a group: its slab, and the to
 
 
 class RowTable:
-    """Rows of numbers that come and go; those not in use hold -1."""
+    """A table of integer rows; unused ones hold -1."""
 
     def __init__(self, width: int) -> None:
         self.numbers = np.full((16, width), -1, dtype=np.int64)
@@ -49,7 +49,7 @@ def append_all(
     tokens_N: Flat,
     window: int,
 ) -> None:
-    """Append each row's tokens, less those it has; nothing where there is a gap before them."""
+    """Append each row's new tokens; none after a gap."""
     first = 0
     for place in range(len(chosen_R)):
         row, count = chosen_R[place] * ROW_SIZE, counts_R[place]
@@ -73,14 +73,14 @@ def draft_all(
     groups: Flat,
     rows: Flat,
     chosen_R: Flat,
-    most_R: Flat,
+    max_R: Flat,
     width: int,
     window: int,
     least: float,
     sizes_R: Flat,
     tokens_RK: Flat,
 ) -> None:
-    """Draft up to most_R tokens for each row, into its `width` places of tokens_RK."""
+    """Draft up to max_R tokens for each row, into its `width` places of tokens_RK."""
     for place in range(len(chosen_R)):
         row, first, past = chosen_R[place] * ROW_SIZE, place * width, (place + 1) * width
         group = rows[row + GROUP] * GROUP_SIZE
@@ -88,12 +88,12 @@ def draft_all(
         m = memory[start : start + groups[group + SIZE]]
         state = last_tokens(m, rows[row + RECENT], window)
         length = min(m[state + LENGTH], window)
-        sizes_R[place] = write_draft(m, state, length, most_R[place], window, least, tokens_RK[first:past])
+        sizes_R[place] = write_draft(m, state, length, max_R[place], window, least, tokens_RK[first:past])
 
 
 @compiled
 def append_text(m: Flat, tokens: Flat, window: int) -> None:
-    """One whole text that nobody goes on with."""
+    """Append one whole text that is not continued."""
     whole, recent = ROOT, ROOT
     for index in range(len(tokens)):
         whole, recent = append(m, whole, recent, tokens[index], window)
@@ -101,9 +101,9 @@ def append_text(m: Flat, tokens: Flat, window: int) -> None:
 
 @compiled
 def enter(m: Flat, tail: Flat, window: int) -> tuple[int, int]:
-    """The place behind a known text's last tokens, of which only the very last is counted again.
+    """The state after a known text's last tokens; only the very last is counted again.
 
-    That one is counted for everyone who goes on behind it: shares of what they say are right from the start.
+    It is counted for every row that continues there, so the shares of their tokens are correct from the start.
     """
     if len(tail) == 0:
         return ROOT, ROOT

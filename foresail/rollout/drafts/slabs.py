@@ -1,7 +1,7 @@
-"""One automaton's memory beside the other's, in a single array, so that one call can serve all groups.
+"""The memory of all groups' automata in a single array, so that one call can serve all groups.
 
-A slab for n tokens is 28 n numbers of 4 bytes. Growing moves a group to a slab of twice the size; what it
-leaves, and what a dropped group leaves, goes to the next one that asks for that size.
+A slab for n tokens is 28 n numbers of 4 bytes. Growing moves a group to a slab of twice the size. Freed slabs are
+used again for the same size.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Slabs:
         self.free: dict[int, list[int]] = {}  # capacity -> starts
 
     def take(self, tokens: int) -> tuple[int, int]:
-        """An empty slab for at least so many tokens: its start and its capacity."""
+        """An empty slab for at least `tokens` tokens: its start and its capacity."""
         start, capacity = self._reserve(tokens)
         clear(self.slab(start, capacity))
         return start, capacity
 
     def grow(self, start: int, capacity: int, tokens: int) -> tuple[int, int]:
-        """The same automaton that can hold so many tokens."""
+        """Move an automaton to a slab for at least `tokens` tokens."""
         new_start, new_capacity = self._reserve(tokens)
         copy_into(self.slab(new_start, new_capacity), self.slab(start, capacity))
         self.give(start, capacity)

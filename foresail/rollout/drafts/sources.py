@@ -1,8 +1,7 @@
-"""Two sources of drafts, siblings' texts and the model's MTP layers: each row gets the draft that promises more.
+"""Chooses for each row between the drafts of siblings' texts and of the model's MTP layers.
 
-How often a source's 1st, 2nd, … token was right, given those before it, is measured of all rows and of each row by
-itself; few observations of a row count little beside those of all. A draft that was not chosen is compared with
-what was sampled as well, so that both sources stay known.
+Each source's acceptance at the 1st, 2nd, … token, given those before it, is measured over all rows and for each
+row, where few observations count little. Drafts that were not chosen are also compared with the sampled tokens.
 
 Legend: S slots, R running rows, K places of a draft.
 """
@@ -16,19 +15,19 @@ import numpy as np
 from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.engine.engine import Engine
 
-WEIGHT = 6.0  # observations of one row that count as much as what is known of all
-DECAY = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
+WEIGHT = 6.0  # observations of a row that count as much as the mean of all rows
+DECAY = 0.97  # of old observations per step: after 32 steps they count about a third
 
 
 class SourceRecord:
-    """How often a source was right at each place of a draft, given that it was before: of all rows, and of each."""
+    """A source's acceptance at each place of a draft, given the places before: of all rows, and of each."""
 
     def __init__(self, num_slots: int) -> None:
         self.tried_K, self.right_K = np.full(MAX_DRAFT, 2.0), np.full(MAX_DRAFT, 1.0)
         self.tried_SK, self.right_SK = np.zeros((2, num_slots, MAX_DRAFT))
 
     def note(self, slots_R: np.ndarray, allowed_R: np.ndarray, reached_R: np.ndarray) -> None:
-        """For each row: places whose true token is known, and how many of the first were right."""
+        """For each row: places with a known true token, and how many of the first were right."""
         places_K = np.arange(MAX_DRAFT)
         tried_RK = (places_K < allowed_R[:, None]) & (places_K <= reached_R[:, None])
         right_RK = places_K < reached_R[:, None]
@@ -45,7 +44,7 @@ class SourceRecord:
         return self.right_K / self.tried_K
 
     def expect(self, slots_R: np.ndarray, sizes_R: np.ndarray) -> np.ndarray:
-        """How many tokens of drafts of these sizes will stand."""
+        """The expected accepted tokens of drafts of these sizes."""
         known_RK = WEIGHT * self.chances_K + self.right_SK[slots_R]
         chances_RK = known_RK / (WEIGHT + self.tried_SK[slots_R])
         inside_RK = np.arange(MAX_DRAFT) < sizes_R[:, None]
@@ -54,7 +53,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftChoice:
-    """The drafts of both sources for the same rows, and whose was taken."""
+    """The drafts of both sources for the same rows, and the choice."""
 
     siblings: Drafts
     mtp: Drafts | None
@@ -79,22 +78,22 @@ class DraftChoice:
 
 
 class DraftSources:
-    """ask MTP layers before a step, choose from what both sources have after it, compare with what was sampled."""
+    """ask MTP layers before a step, choose between both sources after it, compare with the sampled tokens."""
 
     def __init__(self, engine: Engine) -> None:
         num_slots = len(engine.table.reuses_S)
         self.engine, self.siblings, self.mtp = engine, SourceRecord(num_slots), SourceRecord(num_slots)
-        self.reuses_S = np.full(num_slots, -1)  # whom the records of slots are about
+        self.reuses_S = np.full(num_slots, -1)  # the occupants of the slots in the records
         self.num_layers = 0 if engine.own_drafts is None else engine.own_drafts.num_layers
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
 
     def ask(self, enabled: bool) -> None:
-        """Whether MTP layers draft in the next steps; they follow the text anyway."""
+        """Switch drafting by MTP layers on or off; their keys and values are kept up to date anyway."""
         if self.num_layers:
             self.engine.ask_for_drafts(enabled)
 
-    def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> DraftChoice:
-        """For each row the draft, of at most so many tokens, of which more are likely to stand."""
+    def choose(self, siblings: Drafts, max_R: np.ndarray, reuses_R: np.ndarray) -> DraftChoice:
+        """For each row the draft of at most `max_R` tokens with more expected accepted tokens."""
         slots_R = siblings.slots_R
         if not self.num_layers:
             return DraftChoice(siblings=siblings, mtp=None, by_mtp_R=np.zeros(len(slots_R), dtype=bool))
@@ -102,17 +101,17 @@ class DraftSources:
         self.siblings.forget(slots_R[new_R])
         self.mtp.forget(slots_R[new_R])
         self.reuses_S[slots_R] = reuses_R
-        mtp = aligned(self.engine.mtp_drafts(), slots_R).cut(most_R)
+        mtp = aligned(self.engine.mtp_drafts(), slots_R).cut(max_R)
         gains_R = self.mtp.expect(slots_R, mtp.sizes_R) - self.siblings.expect(slots_R, siblings.sizes_R)
         return DraftChoice(siblings=siblings, mtp=mtp, by_mtp_R=gains_R > 0)
 
     def only_mtp(self, choice: DraftChoice) -> bool:
-        """Whether all rows have the whole drafts of MTP layers."""
+        """Whether all rows use full drafts of MTP layers."""
         mtp = choice.mtp
         return mtp is not None and bool((choice.by_mtp_R & (mtp.sizes_R == self.num_layers)).all())
 
     def compare(self, choice: DraftChoice, before_R: np.ndarray, sampled_S: np.ndarray) -> None:
-        """With what rows have sampled since they had sampled `before_R` tokens."""
+        """Compare drafts with the tokens sampled after the first `before_R`."""
         if choice.mtp is None:
             return
         slots_R = choice.mtp.slots_R
@@ -127,7 +126,7 @@ class DraftSources:
     def _compare(
         self, drafts: Drafts, before_R: np.ndarray, counts_R: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How many places of each draft have a token sampled beside them, and how many of the first are equal."""
+        """How many places of each draft have a sampled token, and how many of the first are equal."""
         tokens_SL = self.engine.table.tokens_SL
         allowed_R = np.minimum(drafts.sizes_R, counts_R.clip(0))
         places_RK = before_R[:, None] + np.arange(drafts.tokens_RK.shape[1])
@@ -137,7 +136,7 @@ class DraftSources:
         return allowed_R, (equal_RK & known_RK).cumprod(1).sum(1)
 
     def take_acceptance(self) -> dict[int, float]:
-        """By layer, since the last call: how often its token was right, given that those before it were."""
+        """Each layer's acceptance since the last call, given that the layers before were right."""
         seen_K, right_K = self.seen_K, self.right_K
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
         return {int(k) + 1: float(right_K[k] / seen_K[k]) for k in np.flatnonzero(seen_K)}

@@ -1,11 +1,11 @@
-"""What an engine's steps take, learned while it works: the latest few, by how many entries a step had.
+"""Estimates an engine's step times from its latest steps, by their number of entries.
 
-Of those the second fastest counts: a step in which rows came, went or were moved is slow for reasons of its own.
+The second fastest of the latest steps counts: a step in which rows begin, end or move is slower.
 
-A step with drafts is read off the straight lines through the plain step of the same rows and the drafted ones
-that were seen, and their prolongation: if that flatters long drafts, they are soon seen themselves. It is read at
-the bucket its entries fill, so that a step with hardly a draft is not taken for a plain one. While there was none,
-time is thought to grow with the entries, and somebody must try: see `pacing`.
+The time of a step with drafts is interpolated, or extrapolated, between the plain step of the same rows and
+measured steps with drafts. It is read at the bucket that its entries fill, so that a step with few drafts is not
+taken for a plain one. Without any measured step with drafts, time is assumed to grow with the entries; `pacing`
+tries some.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foresail.engine.graph import bucket_of
 
 LATEST = 5  # steps
 
-Cells = dict[int, deque[float]]  # a bucket of entries -> the latest times; the very first is left aside
+Cells = dict[int, deque[float]]  # bucket of entries -> latest times, without the very first
 
 
 class StepClock:
@@ -28,12 +28,12 @@ class StepClock:
         self.drafted: Cells = {}
 
     def record(self, batch: int, draft_tokens: int, milliseconds: float) -> None:
-        """A step of so many rows with so many drafted tokens in all."""
+        """Record a step of `batch` rows with `draft_tokens` drafted tokens in total."""
         cells, bucket = (self.drafted if draft_tokens else self.plain), bucket_of(batch + draft_tokens)
         if bucket in cells:
             cells[bucket].append(milliseconds)
         else:
-            cells[bucket] = deque(maxlen=LATEST)  # the first of a size is slow: its graph was captured
+            cells[bucket] = deque(maxlen=LATEST)  # the first of a size is skipped: it captures its graph
 
     def __call__(self, batch: int, length: float, context: int) -> float:
         plain, drafted = usual(self.plain), usual(self.drafted)

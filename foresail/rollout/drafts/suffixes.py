@@ -1,18 +1,17 @@
-"""Every substring of some growing texts, with how often it occurs: a suffix automaton in one flat int32 array.
+"""A suffix automaton in one flat int32 array: every substring of some growing texts, with its count.
 
-A state stands for all strings that end at the same places of the texts, so a text of n tokens needs at most 2n
-states and 3n edges, and appending a token takes constant time, amortised. Many texts grow side by side; each
-keeps its place: `whole`, the state of all of it, from where it is extended, and `recent`, a state of its last
-tokens, `window` of them at least, from where it is continued.
+A state stands for all strings that end at the same positions, so n tokens need at most 2n states and 3n edges, and
+appending a token takes amortised constant time. Many texts grow at the same time. Each has two states: `whole`, of
+the whole text, where it is extended; and `recent`, of at least its last `window` tokens, where it is continued.
 
-Counts reach as far as a window and the token after it: adding an occurrence walks from `recent` to the root and
-nowhere else, so that a text that repeats itself for ever costs no more than `window` states a token.
+Counts cover a window and the token after it: adding an occurrence walks only from `recent` to the root, so even a
+text that repeats itself for ever costs at most `window` states per token.
 
     clear(slab)
     whole, recent = append(slab, ROOT, ROOT, 5, window)         # a text begins
     whole, recent = append(slab, whole, recent, 9, window)      # and goes on
 
-Fields of a state and of an edge are found at its address: slab[state + COUNT].
+A field of a state or an edge is at its address: slab[state + COUNT].
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ USED, BUCKETS = 6, 7  # after it: the first free address, and where the buckets 
 ROOT = 8
 
 BUCKETS_PER_TOKEN = 2
-ROOM_PER_TOKEN = 2 * STATE_SIZE + 3 * EDGE_SIZE  # what a token can take at most
+ROOM_PER_TOKEN = 2 * STATE_SIZE + 3 * EDGE_SIZE  # at most
 SLAB_PER_TOKEN = ROOM_PER_TOKEN + BUCKETS_PER_TOKEN + 2  # and the root, in slabs of 8 tokens and more
 
 
 def clear(slab: np.ndarray) -> None:
-    """Make a slab for a power of two of tokens, 8 at least, an automaton of no text."""
+    """Make a slab for a power of two of tokens, at least 8, an empty automaton."""
     capacity = len(slab) // SLAB_PER_TOKEN
     assert capacity >= 8 and capacity & (capacity - 1) == 0 and capacity * SLAB_PER_TOKEN == len(slab)
     slab[:ROOT] = 0
@@ -56,10 +55,10 @@ def copy_into(larger: np.ndarray, slab: np.ndarray) -> None:
 
 @compiled
 def append(m: Flat, whole: int, recent: int, token: int, window: int) -> tuple[int, int]:
-    """The place of a text with one more token, which is counted."""
+    """The states of a text with one more token, which is counted."""
     recent = last_tokens(m, recent, window)
     whole = extend(m, whole, token)
-    if m[m[whole + LINK] + LENGTH] <= window:  # the last window + 1 tokens are known from nowhere else
+    if m[m[whole + LINK] + LENGTH] <= window:  # the last window + 1 tokens occur only here
         after = whole
     else:
         after = m[find(m, recent, token) + TARGET]
@@ -69,7 +68,7 @@ def append(m: Flat, whole: int, recent: int, token: int, window: int) -> tuple[i
 
 @compiled
 def extend(m: Flat, whole: int, token: int) -> int:
-    """The state of a text with one more token, made where there was none. Counts stay."""
+    """The state of a text with one more token, created if missing. Counts stay."""
     state, longer, edge = whole, NONE, find(m, whole, token)
     while edge == NONE and state != NONE:
         if longer == NONE:
@@ -92,7 +91,7 @@ def extend(m: Flat, whole: int, token: int) -> int:
 
 @compiled
 def split(m: Flat, state: int, known: int, token: int) -> int:
-    """The strings of `known` no longer than one of `state` and the token get a state of their own."""
+    """Move the shorter strings of `known`, up to one of `state` plus the token, to a new state."""
     shorter = new_state(m, m[state + LENGTH] + 1, m[known + LINK], token)
     m[shorter + COUNT] = m[known + COUNT]
     m[shorter + HEAVIEST] = m[known + HEAVIEST]
@@ -106,7 +105,7 @@ def split(m: Flat, state: int, known: int, token: int) -> int:
         edge = find(m, state, token)
         if m[edge + TARGET] != known:
             break
-        m[edge + TARGET] = shorter  # and HEAVIEST, if need be, as soon as this way is taken once more
+        m[edge + TARGET] = shorter  # HEAVIEST follows at the next occurrence
         state = m[state + LINK]
     return shorter
 
@@ -115,12 +114,11 @@ def split(m: Flat, state: int, known: int, token: int) -> int:
 def add_occurrence(m: Flat, before: int, after: int) -> None:
     """Count all strings that end with the new token; `before` and `after` are the window without and with it.
 
-    Each state on the way from `before` to the root learns whether its new child is now its heaviest; among
-    equals that is the latest.
+    Each state on the way from `before` to the root updates its heaviest child; among equals that is the latest.
     """
     m[after + COUNT] += 1
     while before != NONE:
-        shortest = m[m[before + LINK] + LENGTH] + 2  # of what `before` and the token make
+        shortest = m[m[before + LINK] + LENGTH] + 2  # of the strings of `before` plus the token
         while m[m[after + LINK] + LENGTH] >= shortest:
             after = m[after + LINK]
             m[after + COUNT] += 1
@@ -172,7 +170,7 @@ def add_edge(m: Flat, source: int, child: int, token: int) -> None:
 
 @compiled
 def find(m: Flat, source: int, token: int) -> int:
-    """The edge that leaves a state by a token, or NONE. An only edge, and most are, is not in the hash table."""
+    """A state's edge with a token, or NONE. A state's only edge, the usual case, is not in the hash table."""
     edge = m[source + EDGES]
     if edge == NONE or m[m[edge + TARGET] + TOKEN] == token:
         return edge

@@ -1,8 +1,8 @@
-"""Machine code for drafts, made beside the run: the first time that takes ten seconds, and it is kept on the disk.
+"""Compiles the drafting code in a process beside the run; it takes ten seconds once, then it is cached on disk.
 
 ready = compile_beside()
 …
-if ready(): …     # from here on nothing is compiled any more
+if ready(): …     # nothing is compiled from here on
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from foresail.rollout.drafts.drafting import GroupDrafts
 
 
 def compile_beside() -> Callable[[], bool]:
-    """Start a process that does what drafting does; whether it has ended, well or not.
+    """Start a process that compiles by drafting a little; the result says whether it has ended, even with an error.
 
-    Where there can be none, or no folder to keep the code in, the run compiles by itself.
+    If the process or the cache folder is impossible, the run compiles by itself.
     """
     try:
         process = subprocess.Popen(
@@ -29,7 +29,7 @@ def compile_beside() -> Callable[[], bool]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt is for the run
+            start_new_session=True,  # Ctrl-C is for the run only
         )
     except (OSError, TypeError):  # an interpreter inside another program has no path
         return lambda: True
@@ -37,11 +37,11 @@ def compile_beside() -> Callable[[], bool]:
 
 
 def draft_a_little() -> None:
-    """Every function once, with the types it always has."""
+    """Call every function once, with its usual types."""
     drafts = GroupDrafts()
     drafts.register(0, range(4))
     rows = np.array([drafts.join(0, "a"), drafts.join(0, "b")])
-    for text in (range(3), range(3, 200)):  # the second makes its slab grow
+    for text in (range(3), range(3, 200)):  # the second one makes the slab grow
         drafts.append(0, "a", text.start, text)
     drafts.draft_rows(rows, np.array([4, 4]))
     drafts.drop(0)

@@ -1,4 +1,4 @@
-"""The life of an engine away from the trainer: take orders, step while there is work, report what ended.
+"""The loop of an engine outside the trainer's process: takes orders, steps while there is work, sends reports.
 
 One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_actor.py`) and in a thread
 (`thread.py`), for the native engine and for vLLM. The other end is `instance.py`.
@@ -6,14 +6,14 @@ One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_actor.py`) and
     order                          message
     submit, cancel, learn          reports, as chunks end, and new tokens; empty ones now and then as a heartbeat
     generate                       answer: completions
-    begin                          answer: None, once what an update that was given up has left is forgotten
-    join                           answer: None, once the engine is in the group that buckets are sent to
+    begin                          answer: None, once the rest of an abandoned update is forgotten
+    join                           answer: None, once the engine is in the broadcast group
     bucket                         answer: None, once its pieces are in the engine's memory
     weights                        answer: checksums of the parameters, as they lie in the engine's memory
     close                          none
 
-To `join` and `bucket` the answer may also be `NotArrived`. The first message is `ready`, with the instance's state
-and what it can do. Where an error ends the loop the last one is `failed`; where the process of vLLM ended, `lost`.
+`join` and `bucket` may also be answered by `NotArrived`. The first message is `ready`, with the instance's state
+and capabilities. The last is `failed` after an error, and `lost` if vLLM's process ended.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ from foresail.rollout.weights.buckets import Content, NotArrived, WeightLoader
 
 Order = tuple[str, Any]
 Message = tuple[Literal["ready", "reports", "answer", "failed", "lost"], Any]
-HEARTBEAT_SECONDS = 10.0  # seconds without a message after which an engine at work says that it is
-POLL_SECONDS = 0.005  # seconds between two looks at an engine that works by itself
+HEARTBEAT_SECONDS = 10.0  # seconds after which a working engine sends an empty message
+POLL_SECONDS = 0.005  # seconds between two polls of an engine that works by itself
 
 
 class Mailbox(Protocol):
-    """The engine's end of what connects it to the trainer."""
+    """The engine's end of its channel to the trainer."""
 
     def take(self, seconds: float | None) -> Order | None:
-        """The next order, if one comes within so long, None: ever; `close` when the trainer is gone."""
+        """The next order within `seconds` (None: no limit); `close` when the trainer has ended."""
 
     def send(self, message: Message) -> None: ...
 
 
 class Loader(Protocol):
-    """Where an engine's weights are written; its `update_weights` comes after the last bucket."""
+    """Writes an engine's weights; `update_weights` follows the last bucket."""
 
     def begin(self) -> None:
-        """Forget what an update that was given up has left."""
+        """Forget the rest of an abandoned update."""
 
     def load(self, content: Content) -> None: ...
 
     def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
-        """Of what the engine computes with; None: of all tensors."""
+        """Checksums of the tensors that the engine computes with; None: of all."""
 
 
 class Spec(Protocol):
-    """How to build an engine where it will run."""
+    """Builds an engine in its process."""
 
     @property
     def name(self) -> str: ...
@@ -75,7 +75,7 @@ class Spec(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSpec:
-    """A native engine; `model` makes its model, or opens the one in shared memory."""
+    """Builds a native engine; `model` creates its model or opens the one in shared memory."""
 
     name: str
     model: Callable[[], Decoder]
@@ -85,14 +85,14 @@ class EngineSpec:
     def build(self) -> tuple[NativeInstance, WeightLoader]:
         torch.set_num_threads(1)
         model = self.model()
-        choose_library(model.dtype)  # as the trainer did: a process has its own
+        choose_library(model.dtype)  # as the trainer did: the choice is per process
         kind = DraftingInstance if self.drafts else NativeInstance
         engine = Engine(model, **self.options, mtp=self.drafts and can_draft(model))
         return kind(self.name, engine), WeightLoader(model)
 
 
 def serve(spec: Spec, mailbox: Mailbox) -> None:
-    """Until the order to close. An error of the engine is the trainer's to tell: it has the user's eye."""
+    """Run until the order to close. An error is sent to the trainer, which shows it to the user."""
     try:
         instance, loader = spec.build()
         with closing(instance):
@@ -102,9 +102,9 @@ def serve(spec: Spec, mailbox: Mailbox) -> None:
         with suppress(OSError):
             mailbox.send(("lost", lost.why))
     except Exception as error:
-        words = str(error) if isinstance(error, RunStopped) else traceback.format_exc()
-        with suppress(OSError):  # nobody is there to be told: that may be the error
-            mailbox.send(("failed", words))
+        message = str(error) if isinstance(error, RunStopped) else traceback.format_exc()
+        with suppress(OSError):  # the trainer may have ended: that may be the error
+            mailbox.send(("failed", message))
 
 
 def take_orders(instance: Instance, loader: Loader, mailbox: Mailbox) -> None:
@@ -147,14 +147,14 @@ def attempt(work: Callable[[], None]) -> NotArrived | None:
 
 
 def pause(instance: Instance) -> float | None:
-    """How long an order may be waited for: as long as it takes, where there is nothing to do."""
+    """How long to wait for an order; None, without limit, if there is nothing to do."""
     if not instance.load:
         return None
     return POLL_SECONDS if instance.works_by_itself else 0.0
 
 
 def take_out(instance: Instance, report: Report | NewTokens) -> Report | NewTokens:
-    """A request whose chunk has ended, with its keys and values."""
+    """The report with the resting request's keys and values."""
     if isinstance(report, NewTokens) or report.state != "resting":
         return report
     return replace(report, state="parked", parked=instance.park(report.event.spec.id))

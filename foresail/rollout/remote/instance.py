@@ -1,8 +1,7 @@
-"""An engine elsewhere, as an instance: orders go out through a channel, messages come back.
+"""An engine in another process as an instance: orders go out through a channel, messages come back.
 
-What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a
-process on this machine (`worker.py`), a Ray actor anywhere (`ray_actor.py`), or, for vLLM, which has processes
-of its own, a thread (`thread.py`).
+The engine's side is `engine_loop.py`. The channel starts it: a process on this machine (`worker.py`), a Ray actor
+on any host (`ray_actor.py`), or, for vLLM, which has its own processes, a thread (`thread.py`).
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ from foresail.rollout.remote.engine_loop import Message
 from foresail.rollout.weights.sync import WeightSync
 from foresail.runlog.process_log import ProcessLog
 
-PATIENCE = 600.0  # seconds for an engine to start, to answer, or to give a sign of life while it works
+PATIENCE = 600.0  # seconds for an engine to start, to answer, or to send a heartbeat
 
 
 class Channel(Protocol):
-    """The trainer's end. Each call but `close` may find the process gone: `InstanceLost`."""
+    """The trainer's end. Every call except `close` may raise `InstanceLost`."""
 
     def send(self, order: str, content: Any) -> None: ...
 
     def receive(self, seconds: float) -> list[Message]:
-        """What came, in order; waits so long for the first."""
+        """New messages, in order; waits up to `seconds` for the first."""
 
     def close(self) -> None:
-        """End the process; whatever it does, it is gone afterwards."""
+        """End the process, by force if necessary."""
 
 
 class RemoteInstance:
-    """Works by itself; polling only listens. See `instance.Instance`."""
+    """Works by itself; `poll` only receives messages. See `instance.Instance`."""
 
     works_by_itself = True
     cache_bytes = 0
@@ -53,14 +52,14 @@ class RemoteInstance:
     def __init__(
         self, name: str, channel: Channel, weights: WeightSync, *, log: ProcessLog | None = None
     ) -> None:
-        """`log`: where its process prints."""
+        """`log`: the output of its process."""
         self.name, self.channel, self.weights, self.log = name, channel, weights, log
-        self.loss: InstanceLost | None = None  # what was found when it was found gone
+        self.loss: InstanceLost | None = None  # the error of its loss
         self.running: dict[str, Dispatch] = {}
         self._told: tuple[InstanceState, Capabilities] | None = None
         self.reports: list[Report | NewTokens] = []
         self.answers: deque[Any] = deque()
-        self.heard, self.num_reports = time.monotonic(), 0
+        self.last_message, self.num_reports = time.monotonic(), 0
 
     @property
     def state(self) -> InstanceState:
@@ -68,7 +67,7 @@ class RemoteInstance:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The engine's own, without lending: its cache is its process's own memory."""
+        """The engine's, without memory lending: its cache belongs to another process."""
         return replace(self._wait_until_built()[1], memory_lending=False)
 
     def _wait_until_built(self) -> tuple[InstanceState, Capabilities]:
@@ -79,7 +78,7 @@ class RemoteInstance:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the engine is built: then nobody waits for its state."""
+        """Whether the engine is built, so that its state is known."""
         self._listen(0)
         return self._told is not None
 
@@ -89,7 +88,7 @@ class RemoteInstance:
 
     def submit(self, order: ChunkOrder) -> None:
         if not self.running:
-            self.heard = time.monotonic()  # an idle engine says nothing
+            self.last_message = time.monotonic()  # an idle engine sends nothing
         self.running[order.dispatch.spec.id] = order.dispatch
         self.order("submit", order)
 
@@ -104,12 +103,12 @@ class RemoteInstance:
         for report in mine:
             if isinstance(report, Report):
                 del self.running[report.request_id]
-        if self.running and time.monotonic() > self.heard + PATIENCE:
+        if self.running and time.monotonic() > self.last_message + PATIENCE:
             raise NoAnswer(self.name)
         return mine
 
     def park(self, request_id: str) -> Parked | None:
-        """Nothing rests over there: the next order may be long in coming."""
+        """None: the engine parks requests itself, since the next order may take long."""
         return None
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
@@ -137,11 +136,11 @@ class RemoteInstance:
 
     def order(self, kind: str, content: Any) -> None:
         assert kind != "weights" or not self.running, "chunks under way belong to the old weights"
-        with self._telling_last_words():
+        with self._adding_log_end():
             self.channel.send(kind, content)
 
     def answer(self, seconds: float) -> Any:
-        """Reports of cancelled chunks may still come before it; they are of no use to anybody."""
+        """Wait for an answer; reports of cancelled chunks before it are dropped."""
         deadline = time.monotonic() + seconds
         while not self.answers:
             self._listen_until(deadline)
@@ -150,12 +149,12 @@ class RemoteInstance:
         return self.answers.popleft()
 
     def _listen_until(self, deadline: float) -> None:
-        if (left := deadline - time.monotonic()) <= 0:
+        if (remaining := deadline - time.monotonic()) <= 0:
             raise NoAnswer(self.name)
-        self._listen(left)
+        self._listen(remaining)
 
     @contextmanager
-    def _telling_last_words(self) -> Iterator[None]:
+    def _adding_log_end(self) -> Iterator[None]:
         try:
             yield
         except InstanceLost as lost:
@@ -164,12 +163,12 @@ class RemoteInstance:
             raise self.loss from lost
 
     def _listen(self, seconds: float) -> None:
-        with self._telling_last_words():
+        with self._adding_log_end():
             self._take_messages(seconds)
 
     def _take_messages(self, seconds: float) -> None:
         for kind, content in self.channel.receive(seconds):
-            self.heard = time.monotonic()
+            self.last_message = time.monotonic()
             match kind:
                 case "ready":
                     self._told = content

@@ -1,7 +1,7 @@
 """An engine in a Ray actor, on this host or another: the loop of `engine_loop.py` behind Ray's calls.
 
 The actor has two calls (`actors.py`): `orders` puts orders into the engine's mailbox, `listen` waits for messages
-from it. Chunks to run are sent together, since a call costs far more than what it carries.
+from it. Orders of chunks are sent together, since a call costs far more than its content.
 
     start = partial(RayInstance, plan=ActorPlan(…), weights=…)
     instance = start("ray 0")
@@ -30,17 +30,17 @@ from foresail.rollout.weights.sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
 from foresail.runlog.process_log import ProcessLog
 
-SHUTDOWN_SECONDS = 20.0  # seconds for an engine to end its work when it is told to
-TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
+SHUTDOWN_SECONDS = 20.0  # seconds for an engine to end after the order to close
+TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next poll
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorPlan:
-    """All engines of a run are alike: how they are built, where Ray may put them, and where their logs go."""
+    """How all engines of a run are built, where Ray may place them, and where their logs go."""
 
-    spec: Callable[[str], Spec]  # of the engine with this name
+    spec: Callable[[str], Spec]  # engine's name -> its spec
     actor: Mapping[str, Any]  # Ray's options: CPUs, GPUs, on which node
-    home: str  # id of the trainer's node
+    home: str  # the trainer's node id
     logs: Path
 
 
@@ -66,11 +66,11 @@ class RayChannel:
 
     def receive(self, seconds: float) -> list[Message]:
         self._flush()
-        with self._minding_death():
+        with self._handling_death():
             return [message for message in self.line.receive(seconds) if not self.log.takes(message)]
 
     def close(self) -> None:
-        with suppress(Exception):  # it may be gone, or hang
+        with suppress(Exception):  # it may have ended, or hang
             ended = self.actor.ended.options(concurrency_group="orders").remote(SHUTDOWN_SECONDS)
             ended.future().result(timeout=SHUTDOWN_SECONDS)
         end_actor(self.actor)
@@ -78,22 +78,22 @@ class RayChannel:
     def _flush(self) -> None:
         if self.outbox:
             orders, self.outbox = self.outbox, []
-            with self._minding_death():
+            with self._handling_death():
                 send_order(self.actor, "orders", orders)
 
     @contextmanager
-    def _minding_death(self) -> Iterator[None]:
-        """A death is the fleet's to deal with; what could not even begin would fail again in the next actor."""
+    def _handling_death(self) -> Iterator[None]:
+        """Turn an actor's death into InstanceLost, for the fleet; an actor that could not start ends the run."""
         try:
             yield
-        except ActorLost as gone:
-            raise InstanceLost(self.name) from gone
+        except ActorLost as lost:
+            raise InstanceLost(self.name) from lost
         except ActorFailed as failed:
             raise EngineFailed(self.name, str(failed)) from failed
 
 
 class EngineActor:
-    """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
+    """The Ray actor. The engine has its own thread; calls only fill and empty its mailbox."""
 
     def __init__(self, spec: Spec, log: LogFile) -> None:
         self.log = log.open(this_node())
@@ -106,7 +106,7 @@ class EngineActor:
             self.mailbox.orders.put(order)
 
     def ended(self, seconds: float) -> None:
-        """Wait until the engine has ended: vLLM puts away shared memory, which would outlive a kill."""
+        """Wait until the engine has ended: vLLM then frees shared memory, which would outlive a kill."""
         self.engine.join(seconds)
 
     def listen(self, seconds: float) -> list[Message]:
@@ -114,11 +114,11 @@ class EngineActor:
         return [*self.log.news(), *messages]
 
 
-# Where actors may be.
+# Placement of actors.
 
 
 def this_address() -> str:
-    """Where other hosts of the cluster reach this one."""
+    """This host's address in the cluster."""
     import ray
 
     address: str = ray.util.get_node_ip_address()
@@ -126,7 +126,7 @@ def this_address() -> str:
 
 
 def beside_trainer() -> dict[str, Any]:
-    """On this node; in turns with the trainer, so with no CPUs to themselves."""
+    """On this node; it works in turns with the trainer, so no CPUs are reserved."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(this_node(), soft=False)}
@@ -140,7 +140,7 @@ def spread_out(cpus: float, gpus: float) -> dict[str, Any]:
 
 
 class ObjectTransport:
-    """See `weights.sync.Transport`. A bucket lives until its slot is used again."""
+    """See `weights.sync.Transport`. A bucket is valid until its slot is used again."""
 
     def __init__(self) -> None:
         self.slots: dict[int, RayBucket] = {}
@@ -151,7 +151,7 @@ class ObjectTransport:
         import ray
 
         pieces = [piece for piece, _ in content]
-        # apart from each other: Ray then copies each from where it is, and once
+        # as separate arrays: Ray then copies each once, without joining them
         reference = ray.put([octets.cpu().numpy() for _, octets in content])
         self.slots[slot] = RayBucket(pieces=pieces, reference=reference)
         return self.slots[slot]
@@ -169,6 +169,6 @@ class RayBucket:
 
         arrays = ray.get(self.reference)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that they cannot be written: nobody wants to
+            warnings.simplefilter("ignore")  # about read-only arrays
             octets = [torch.from_numpy(array) for array in arrays]
         return [*zip(self.pieces, octets, strict=True)]

@@ -1,4 +1,4 @@
-"""Another engine in the place of a lost one, started beside the run: nobody waits for it while others work."""
+"""Replaces lost engines: a new one starts beside the run, while the others continue."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from typing import Protocol
 from foresail.rollout.instance import Instance, InstanceLost
 from foresail.rollout.remote.instance import PATIENCE, RemoteInstance
 
-MAX_FAILED_STARTS = (
-    3  # engines in one place that end, one after the other, before they have reported anything
-)
+MAX_FAILED_STARTS = 3  # in a row: engines of one place that end before their first report
 
 
 class Replacements(Protocol):
     @property
     def pending(self) -> bool:
-        """Whether one is on its way."""
+        """Whether a replacement is starting."""
 
     def lost(self, name: str) -> None: ...
 
     def ready(self) -> list[Instance]:
-        """Those that can work from now on, each once."""
+        """The replacements that have become ready, each once."""
 
     def take_figures(self) -> dict[str, float]: ...
 
@@ -33,7 +31,7 @@ class Replacements(Protocol):
 
 
 class NoReplacements:
-    """A lost instance is gone for good."""
+    """Lost instances are not replaced."""
 
     pending = False
 
@@ -58,15 +56,15 @@ class Starting:
 class Restarts:
     """`start(name)` starts an engine like the lost one; "worker 0" is followed by "worker 0.1".
 
-    One that is not there after `seconds`, since the cluster has no room for it say, is given up.
+    It is abandoned after `seconds`, for example if the cluster has no room for it.
     """
 
     def __init__(self, start: Callable[[str], RemoteInstance], *, seconds: float = PATIENCE) -> None:
         self.start, self.seconds = start, seconds
         self.starting: list[Starting] = []
         self.followers: dict[str, Starting] = {}  # by name
-        self.number: dict[str, int] = {}  # place -> engines started there, the first not counted
-        self.in_vain: dict[str, int] = {}
+        self.number: dict[str, int] = {}  # place -> replacements started there
+        self.failures: dict[str, int] = {}
         self.num_lost, self.recoveries = 0, list[float]()
 
     @property
@@ -75,14 +73,14 @@ class Restarts:
 
     def lost(self, name: str) -> None:
         self.num_lost += 1
-        before = self.followers.pop(name, None)
-        place = name if before is None else before.place
-        silent = before is not None and not before.instance.num_reports
-        self._start(place, in_vain=self.in_vain.get(place, 0) + 1 if silent else 0)
+        follower = self.followers.pop(name, None)
+        place = name if follower is None else follower.place
+        never_reported = follower is not None and not follower.instance.num_reports
+        self._start(place, failures=self.failures.get(place, 0) + 1 if never_reported else 0)
 
-    def _start(self, place: str, *, in_vain: int) -> None:
-        self.in_vain[place] = in_vain
-        if in_vain < MAX_FAILED_STARTS:
+    def _start(self, place: str, *, failures: int) -> None:
+        self.failures[place] = failures
+        if failures < MAX_FAILED_STARTS:
             number = self.number[place] = self.number.get(place, 0) + 1
             instance = self.start(f"{place}.{number}")
             self.starting.append(Starting(place=place, instance=instance, since=time.monotonic()))
@@ -94,7 +92,7 @@ class Restarts:
                 is_ready = follower.instance.is_ready
             except InstanceLost:
                 self._give_up(follower)
-                self._start(follower.place, in_vain=self.in_vain[follower.place] + 1)
+                self._start(follower.place, failures=self.failures[follower.place] + 1)
                 continue
             waited = time.monotonic() - follower.since
             if is_ready:

@@ -1,6 +1,6 @@
-"""The engine's loop in a thread of this process: for vLLM, whose engine has processes of its own.
+"""Runs the engine's loop in a thread of this process: for vLLM, whose engine has its own processes.
 
-What orders and messages go through inside one process, `QueueMailbox`, is the Ray actor's too.
+The Ray actor uses `QueueMailbox` too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.weights.sync import WeightSync
 from foresail.runlog.process_log import ProcessLog
 
-SHUTDOWN_SECONDS = 60.0  # seconds for an engine to end its work when it is told to
+SHUTDOWN_SECONDS = 60.0  # seconds for an engine to end after the order to close
 
 
 @dataclass
@@ -36,7 +36,7 @@ class QueueMailbox:
         self.messages.put(message)
 
     def wait(self, seconds: float) -> list[Message]:
-        """All messages there are; where there is none, after so long, nothing."""
+        """All messages; waits up to `seconds` for the first."""
         messages: list[Message] = []
         with suppress(queue.Empty):
             messages.append(self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait())
@@ -62,7 +62,7 @@ class ThreadChannel:
         return self.mailbox.wait(seconds)
 
     def close(self) -> None:
-        """One that is stuck is left to the end of the process."""
+        """A thread that hangs is left to the end of the process."""
         self.thread.join(SHUTDOWN_SECONDS)
 
 
@@ -70,5 +70,5 @@ class ThreadInstance(RemoteInstance):
     """`ThreadInstance(spec, weights)` starts the engine; its first answer is awaited when needed."""
 
     def __init__(self, spec: Spec, weights: WeightSync, *, log: ProcessLog | None = None) -> None:
-        """`log`: where the engine's own processes print."""
+        """`log`: the output of the engine's own processes."""
         super().__init__(spec.name, ThreadChannel(spec), weights, log=log)

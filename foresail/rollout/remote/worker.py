@@ -1,8 +1,8 @@
-"""An engine in a process of its own on this machine, on weights in shared memory.
+"""Runs an engine in its own process on this machine, on weights in shared memory.
 
-Orders and reports go through a pipe; keys and values of parked requests through shared memory, so the next
-chunk can run in any process. The weights are one copy: the trainer updates them in place, and before the first
-chunk under a new version each worker proves by checksums that it sees what the trainer sees.
+Orders and reports go through a pipe, keys and values of parked requests through shared memory, so the next chunk
+can run in any process. The weights exist once: the trainer updates them in place, and before the first chunk with a
+new version each worker proves by checksums that it sees the same.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from foresail.rollout.weights.sync import SharedWeights
 from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.signals import shielded_from_interrupts
 
-EXIT_SECONDS = 5.0  # seconds for a process whose pipe has ended to be gone
-SHUTDOWN_SECONDS = 60.0  # seconds for a process to end its work when it is told to
+EXIT_SECONDS = 5.0  # seconds for a process to end after its pipe has
+SHUTDOWN_SECONDS = 60.0  # seconds for a process to end after the order to close
 
 
 @contextlib.contextmanager
 def hidden_main() -> Iterator[None]:
-    """A process that starts meanwhile does not run the user's script again, whether it has a main guard or not."""
+    """Keep processes started inside the block from running the user's script again, even without a main guard."""
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
-    main.pop("__file__", None)  # not None: whoever looks for the source of a function would stumble over it
+    main.pop("__file__", None)  # removed, not None: `inspect` fails on None
     main["__spec__"] = None
     try:
         yield
@@ -46,7 +46,7 @@ def hidden_main() -> Iterator[None]:
 class WorkerInstance(RemoteInstance):
     """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed.
 
-    `weights` is what all workers of a fleet share. What it prints goes to a file in `logs`.
+    All workers of a fleet share `weights`. Its output goes to a file in `logs`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class WorkerInstance(RemoteInstance):
 
 @dataclass(frozen=True)
 class SameModel:
-    """A model that travels by its shared memory."""
+    """Pickles a model by its shared memory."""
 
     model: Decoder
 
@@ -90,17 +90,17 @@ class PipeChannel:
         theirs.close()
 
     def send(self, order: str, content: Any) -> None:
-        with self._minding_death():
+        with self._handling_death():
             self.pipe.send((order, content))
 
     def receive(self, seconds: float) -> list[Message]:
         messages: list[Message] = []
         try:
-            with self._minding_death():
+            with self._handling_death():
                 while self.pipe.poll(0 if messages else seconds):
                     messages.append(self.pipe.recv())
         except InstanceLost:
-            if not messages:  # else its last words first: they may tell what ended it
+            if not messages:  # else return its last messages first: they may explain the end
                 raise
         return messages
 
@@ -111,18 +111,18 @@ class PipeChannel:
         self.pipe.close()
 
     @contextlib.contextmanager
-    def _minding_death(self) -> Iterator[None]:
-        """A process that was killed ends the pipe between two messages or in the middle of one."""
+    def _handling_death(self) -> Iterator[None]:
+        """Turn the pipe's end, between two messages or inside one, into InstanceLost."""
         try:
             yield
-        except (EOFError, ConnectionError) as gone:
+        except (EOFError, ConnectionError) as error:
             self.process.join(timeout=EXIT_SECONDS)
-            raise InstanceLost(self.name, self._end()) from gone
-        except OSError as gone:
+            raise InstanceLost(self.name, self._end()) from error
+        except OSError as error:
             self.process.join(timeout=EXIT_SECONDS)
-            if self.process.is_alive():  # no death: too many open files, say
+            if self.process.is_alive():  # another error, such as too many open files
                 raise
-            raise InstanceLost(self.name, self._end()) from gone
+            raise InstanceLost(self.name, self._end()) from error
 
     def _end(self) -> str:
         code = self.process.exitcode
@@ -142,7 +142,7 @@ class PipeMailbox:
             return None
         try:
             order: Order = self.pipe.recv()
-        except EOFError:  # the trainer is gone
+        except EOFError:  # the trainer has ended
             return "close", None
         return order
 

@@ -1,16 +1,15 @@
-"""vLLM's asynchronous engine, started for rollouts, and how a request is put to it.
+"""Starts vLLM's asynchronous engine for rollouts and translates requests to its options.
 
-Written for 0.32; only this file and, in vLLM's own process, `weights.py` import it. It runs in a process of
-its own, on its own copy of the weights, without a tokenizer: token ids go in and come out.
+Written for vLLM 0.32; only this file and, in vLLM's process, `weights.py` import it. It runs in its own process, on
+its own copy of the weights, without a tokenizer: token ids go in and come out.
 
-- Log-probabilities are of the distribution that tokens are sampled from (`processed_logprobs`), as the native
-  engine's. With speculation vLLM returns NaN and zeros for these; it is then asked for the model's own, and
-  requests for which the two differ are refused (`reshapes`).
+- Log-probabilities are those of the sampled distribution (`processed_logprobs`), as in the native engine. With
+  speculation vLLM returns NaN and zeros for these; then the model's own are used, and requests for which the two
+  differ are refused (`reshapes`).
 - Cut-offs are applied as min-p, top-k, top-p; the native engine applies min-p last. With two of them set, the two
   engines keep slightly different tokens; each reports the log-probability under what it kept.
-- Noise comes from a seed for every chunk of a request, so that a chunk can be sampled again, as far as the batch it
-  runs in leaves its logits alone. It is not keyed by position: a request that is divided otherwise says other
-  things.
+- Every chunk has its own seed, so it can be sampled again as far as its logits do not depend on the batch. Noise is
+  not keyed by position: other chunk limits give other tokens.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ SPECULATION: Mapping[str, dict[str, Any] | None] = {
     },
     "suffix": {"method": "suffix"},
 }
-# Before vLLM is imported; what the user has set stays.
+# Set before vLLM is imported; the user's values stay.
 ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
@@ -53,7 +52,7 @@ ENVIRONMENT = {
 
 
 class AsyncEngine(Protocol):
-    """What is used of vLLM's `AsyncLLM`."""
+    """The used part of vLLM's `AsyncLLM`."""
 
     @property
     def errored(self) -> bool: ...
@@ -73,7 +72,7 @@ class AsyncEngine(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSize:
-    """How large an engine is: tokens of its cache, rows at once, tokens of the longest sample, prompt and all."""
+    """An engine's cache in tokens, its rows, and the longest sample including the prompt."""
 
     kv_tokens: int
     block: int
@@ -84,7 +83,7 @@ class EngineSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A running engine, and how it wants `sampling_options` handed over."""
+    """A running engine, and its conversion of `sampling_options`."""
 
     engine: AsyncEngine
     to_params: Callable[[dict[str, Any]], Any]
@@ -112,20 +111,20 @@ def engine_arguments(
     device: str,
     speculation: Speculation,
 ) -> dict[str, Any]:
-    """Of `AsyncEngineArgs`, for the Hugging Face configuration in `folder`."""
-    tokens = size.kv_tokens + size.block  # one page is vLLM's own
+    """The `AsyncEngineArgs` for the Hugging Face configuration in `folder`."""
+    tokens = size.kv_tokens + size.block  # vLLM uses one page itself
     return {
         "model": str(folder),
         "load_format": "dummy",  # the trainer sends the weights, see `weights.py`
         "skip_tokenizer_init": True,
-        "generation_config": "vllm",  # requests say all of it
+        "generation_config": "vllm",  # requests have all options
         "dtype": dtype,
         "max_model_len": size.max_length,
         "max_num_seqs": size.max_running,
         "max_num_batched_tokens": size.prefill_tokens,
         "block_size": size.block,
         "kv_cache_memory_bytes": tokens * shape.kv_values_per_token * value_bytes,
-        "gpu_memory_utilization": 0.01,  # beside that only a check that so much of the card is free
+        "gpu_memory_utilization": 0.01,  # otherwise only a check of free memory
         "enable_prefix_caching": True,  # siblings share their prompt, the next chunk finds the last one's keys
         "scheduling_policy": "priority",
         "logprobs_mode": "processed_logprobs" if speculation == "none" else "raw_logprobs",
@@ -140,9 +139,9 @@ def engine_arguments(
 def sampling_options(
     request: Request, *, limit: int, context: int, speculation: Speculation
 ) -> dict[str, Any]:
-    """Of `SamplingParams`, for at most `limit` tokens behind `context` others.
+    """The `SamplingParams` for at most `limit` tokens after `context` others.
 
-    Stop ids are the request's alone. Stop strings are not vLLM's business: see `VllmInstance`.
+    Only the request's stop ids count. `VllmInstance` handles stop strings.
     """
     sampling = request.sampling
     if speculation != "none" and reshapes(sampling):
@@ -159,19 +158,19 @@ def sampling_options(
         "stop_token_ids": list(request.stop_ids),
         "ignore_eos": True,
         "seed": chunk_seed(request.key, context) if sampling.temperature else None,
-        "logprobs": 0,  # of the token itself, and no others
+        "logprobs": 0,  # of the sampled token only
         "detokenize": False,
     }
 
 
 def chunk_seed(key: int, context: int) -> int:
-    """A seed of 63 bits for what a request samples behind so many tokens."""
+    """The 63-bit seed of a request's chunk after `context` tokens."""
     text = f"{key}\x1f{context}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 async def start_vllm(arguments: dict[str, Any], log: Path | None = None) -> Started:
-    """Must be called in the loop that the engine will be used in. What its processes print goes to `log`."""
+    """Must be called in the event loop that will use the engine. Its processes print to `log`."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -184,7 +183,7 @@ async def start_vllm(arguments: dict[str, Any], log: Path | None = None) -> Star
         ) from error
 
     def to_params(options: dict[str, Any]) -> Any:
-        # every token as it is sampled: a stop string may end with any of them
+        # every token as it is sampled, to find stop strings
         return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
 
     ignore_ctrl_c()
@@ -194,6 +193,6 @@ async def start_vllm(arguments: dict[str, Any], log: Path | None = None) -> Star
 
 
 def ignore_ctrl_c() -> None:
-    """In this thread and in processes that it starts: the trainer gets it too, and may want to finish its step."""
-    resource_tracker.ensure_running()  # where this is started signals are unblocked
+    """Ignore Ctrl-C in this thread and the processes it starts: the trainer handles it and may finish its step."""
+    resource_tracker.ensure_running()  # its start would unblock signals
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

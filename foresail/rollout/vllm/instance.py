@@ -1,17 +1,16 @@
-"""vLLM as an instance: it has a process of its own, is given the weights, and proves that it has them.
+"""vLLM as an instance: it runs in its own process and gets the trainer's weights, proven by checksums.
 
-A chunk is one request of vLLM's: the prompt and all that was sampled before, with the chunk's length as its limit.
-vLLM keeps keys and values of what it has seen while there is room, so the next chunk, and the next turn of an
-episode, begin where the last one ended. Between chunks nothing is kept for them: a request may go on anywhere.
+A chunk is one request of vLLM: the prompt and all earlier tokens, limited to the chunk's length. vLLM's prefix
+cache keeps earlier keys and values while there is room, so the next chunk or turn usually recomputes nothing. No
+state is kept between chunks: a request may continue on any instance.
 
-When vLLM must choose whom to run or to preempt, groups that were launched earlier come first: the step closes on
-the first of them.
+vLLM prefers groups that were launched earlier, since a step ends with its first groups.
 
-It starts with weights that mean nothing; those of a version come in buckets (`loader.py`). The trainer is
-elsewhere: its end is a `RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
+It starts with random weights; the trainer's come in buckets (`loader.py`). The trainer's end is a `RemoteInstance`,
+whether this runs in a thread of its process or in a Ray actor.
 
-What is asked of vLLM runs in the loop of a thread. Every answer has a time limit, and an engine that does not
-answer a small question between two steps counts as lost.
+Calls to vLLM run in a thread's event loop, with time limits. An engine that does not answer a regular check between
+two steps counts as lost.
 """
 
 from __future__ import annotations
@@ -51,23 +50,23 @@ from foresail.rollout.vllm.loader import VllmLoader
 from foresail.rollout.vllm.loop_thread import LoopThread
 
 PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
-CHECK_SECONDS = 1.0  # seconds between two checks that it is still there, while an answer is waited for
-POLL_SECONDS = 0.01  # seconds between two tries to empty its cache
+CHECK_SECONDS = 1.0  # seconds between two checks of its process during a call
+POLL_SECONDS = 0.01  # seconds between two attempts to empty its cache
 
 
 @dataclass(eq=False)
 class RunningChunk:
-    """A chunk that vLLM was given."""
+    """A chunk that runs in vLLM."""
 
     dispatch: Dispatch
     future: Future[None] | None = field(default=None)
 
 
 class VllmInstance:
-    """Works by itself; polling only listens. See `instance.Instance`."""
+    """Works by itself; `poll` only collects reports. See `instance.Instance`."""
 
     works_by_itself = True
-    # Parking without keys and values: vLLM's own cache has them, or computes them again.
+    # Parks without keys and values: vLLM's cache has them, or they are computed again.
     capabilities = Capabilities(
         keyed_noise=False, parking=True, drafts=False, memory_lending=False, logprobs=True
     )
@@ -84,7 +83,7 @@ class VllmInstance:
         cache_bytes: int = 0,
         patience: float = PATIENCE,
     ) -> None:
-        """`vocabulary` is for stop strings. `patience`: seconds for its answers, once it has started."""
+        """`vocabulary` is for stop strings. `patience`: seconds for an answer after the start."""
         self.name, self.size = name, size
         self.speculation, self.cache_bytes, self.patience = speculation, cache_bytes, patience
         self.state = InstanceState(
@@ -95,10 +94,10 @@ class VllmInstance:
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.running: dict[str, RunningChunk] = {}
         self.ended: SimpleQueue[tuple[RunningChunk, Completion | BaseException]] = SimpleQueue()
-        self.tasks: set[asyncio.Task[Any]] = set()  # of the loop: chunks that it has not left yet
+        self.tasks: set[asyncio.Task[Any]] = set()  # running tasks of the loop, also of cancelled chunks
         self.numbers = itertools.count()
         self.version = 0
-        self.silent = False  # whether it has left a question without an answer
+        self.unresponsive = False  # whether a check got no answer
         self.closed = False
         self.thread = LoopThread(f"vllm {name}")
         with hidden_main():
@@ -118,7 +117,7 @@ class VllmInstance:
         dispatch, work = order.dispatch, order.work
         request = work.request if isinstance(work, Parked) else work
         check(request, self.shape, self.size.kv_tokens, 1)
-        self.stop_strings.state(request.sampling.stop, ())  # refused here, if they cannot be found
+        self.stop_strings.state(request.sampling.stop, ())  # raises an error for unsupported stop strings
         assert request.sampling.thinking_budget is None, "refused by its capabilities"
         running = RunningChunk(dispatch)
         self.running[dispatch.spec.id] = running
@@ -127,13 +126,13 @@ class VllmInstance:
     def cancel(self, request_id: str) -> None:
         running = self.running.pop(request_id, None)
         if running is not None and running.future is not None:
-            running.future.cancel()  # vLLM is told where the task ends
+            running.future.cancel()  # the task's end cancels vLLM's request
 
     def poll(self) -> list[Report]:
         reports = []
         while (ended := self._next_ended()) is not None:
             running, outcome = ended
-            if self.running.get(running.dispatch.spec.id) is not running:  # cancelled in the moment it ended
+            if self.running.get(running.dispatch.spec.id) is not running:  # cancelled just as it ended
                 continue
             if isinstance(outcome, BaseException):
                 self._raise(outcome)
@@ -143,7 +142,7 @@ class VllmInstance:
         return reports
 
     def park(self, request_id: str) -> Parked | None:
-        """Nothing rests over there."""
+        """None: requests never rest in vLLM."""
         return None
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None: ...
@@ -172,13 +171,13 @@ class VllmInstance:
         return {}
 
     def update_weights(self, version: int) -> None:
-        """Keys and values of other weights are forgotten; see `VllmLoader` for the weights themselves."""
+        """Empty the prefix cache; `VllmLoader` loads the weights."""
         assert not self.running, "chunks under way belong to the old weights"
         self._within(self._forget_prefixes(), "the prefix cache to be emptied")
         self.version = version
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """What a method of vLLM's worker answers, when no request is under way."""
+        """Call a method of vLLM's worker while no request runs."""
         self._within(self._all_left(), "chunks that were cancelled to end")
         return self._within(self._call(method, arguments), "its weights")
 
@@ -189,11 +188,11 @@ class VllmInstance:
         for request_id in list(self.running):
             self.cancel(request_id)
         if hasattr(self, "started"):
-            with suppress(Exception):  # it may be gone already
+            with suppress(Exception):  # it may have ended already
                 self.thread.call(self._shut_down(), self.patience)
         self.thread.close()
 
-    # In the loop.
+    # In the event loop.
 
     async def _run(self, running: RunningChunk, work: Work) -> None:
         task = asyncio.current_task()
@@ -232,13 +231,13 @@ class VllmInstance:
     async def _listen(
         self, request: Request, context: list[int], options: dict[str, Any], priority: int
     ) -> tuple[list[int], list[float], Finish]:
-        """Tokens as they come, up to a stop id, the last of a stop string, or the limit."""
+        """Collect tokens up to a stop id, the end of a stop string, or the limit."""
         ids: list[int] = []
         logprobs: list[float] = []
         engine, params = self.started.engine, self.started.to_params(options)
         said = context[len(request.prompt) - request.begun :]
         state = self.stop_strings.state(request.sampling.stop, said)
-        name = f"{request.id} {next(self.numbers)}"  # one that was cancelled may not have left yet
+        name = f"{request.id} {next(self.numbers)}"  # a cancelled one may not have ended yet
         stream = engine.generate({"prompt_token_ids": context}, params, name, priority=priority)
         async with aclosing(stream):  # vLLM forgets a request whose stream is closed
             async for output in stream:
@@ -264,24 +263,24 @@ class VllmInstance:
             await asyncio.wait(set(self.tasks))
 
     async def _forget_prefixes(self) -> None:
-        """Keys and values of other weights; vLLM refuses while a request that was cancelled still holds some."""
+        """Empty the prefix cache; vLLM refuses while a cancelled request still holds pages."""
         while not await self.started.engine.reset_prefix_cache():
             await asyncio.sleep(POLL_SECONDS)
 
     async def _watch(self) -> None:
-        """A small question now and then, which is answered between two steps."""
+        """Call a cheap method regularly; vLLM answers it between two steps."""
         while True:
             await asyncio.sleep(self.patience / 10)
             try:
                 await asyncio.wait_for(self.started.engine.is_sleeping(), self.patience)
             except Exception:
-                self.silent = True
+                self.unresponsive = True
                 return
 
     async def _shut_down(self) -> None:
         self.started.engine.shutdown()
 
-    # Whether it is there.
+    # Checks of its process.
 
     def _next_ended(self) -> tuple[RunningChunk, Completion | BaseException] | None:
         try:
@@ -290,12 +289,12 @@ class VllmInstance:
             return None
 
     def _look(self) -> None:
-        if self.silent or self.started.engine.errored:
-            why = "it does not answer" if self.silent else "its process ended"
+        if self.unresponsive or self.started.engine.errored:
+            why = "it does not answer" if self.unresponsive else "its process ended"
             raise InstanceLost(self.name, why)
 
     def _raise(self, error: BaseException) -> NoReturn:
-        """What went wrong: that it is gone, or what it says."""
+        """Raise InstanceLost if vLLM has ended, else its own error."""
         if self.started.engine.errored:
             raise InstanceLost(self.name) from error
         raise error
@@ -335,7 +334,7 @@ def finite(logprob: float, request: Request) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class VllmSpec:
-    """How to build one where it will run; see `engine_loop.Spec`."""
+    """Builds a `VllmInstance`; see `engine_loop.Spec`."""
 
     name: str
     shape: ModelShape
@@ -345,7 +344,7 @@ class VllmSpec:
     device: str
     vocabulary: Sequence[bytes]
     speculation: Speculation
-    log: Path | None = None  # of the processes that vLLM starts; None: they print where this one does
+    log: Path | None = None  # output of vLLM's processes; None: that of this one
 
     def build(self) -> tuple[VllmInstance, VllmLoader]:
         with tempfile.TemporaryDirectory(prefix="foresail-") as folder:

@@ -1,7 +1,6 @@
-"""Weights on their way from the trainer into vLLM's process: buckets go there through a file in memory.
+"""Loads the trainer's weights into vLLM's process: buckets go through a file in memory.
 
-No folder that trainer and engine share is needed: the file is on the engine's own host, as large as one bucket.
-What vLLM's process does with a bucket is `weights.WorkerWeights`.
+The file is on the engine's host and as large as one bucket; `weights.WorkerWeights` reads it in vLLM's process.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from foresail.rollout.vllm.weights import EMBEDDING, HEAD
 from foresail.rollout.weights.buckets import Content
 from foresail.rollout.weights.sync import WeightsDiffer
 
-IN_MEMORY = Path("/dev/shm")  # where it is there: a disk in memory
+IN_MEMORY = Path("/dev/shm")  # a file system in memory, if it exists
 
 
 class Ask(Protocol):
     def __call__(self, method: str, *arguments: Any) -> Any:
-        """What a method of `WorkerWeights` answers."""
+        """Call a method of `WorkerWeights`."""
 
 
 class VllmLoader:
@@ -30,7 +29,7 @@ class VllmLoader:
     def __init__(self, name: str, shape: ModelShape, ask: Ask) -> None:
         self.name, self.shape, self.ask = name, shape, ask
         self.told_shape = shape.model_dump(mode="json")
-        self.updating = False  # whether vLLM was given weights that it does not compute with yet
+        self.updating = False  # whether vLLM has buckets that it does not use yet
 
     def begin(self) -> None:
         self._finish()

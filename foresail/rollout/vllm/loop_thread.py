@@ -1,4 +1,4 @@
-"""An asyncio loop in a thread of its own, for engines that are asynchronous; answers have a time limit."""
+"""An asyncio loop in its own thread, for asynchronous engines; calls have a time limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSE_SECONDS = 10.0  # seconds for the loop to end
 
 
 class LoopThread:
-    """`begin` and go on; or `call`, and wait for the answer, at most so many seconds: else TimeoutError."""
+    """`begin` returns a future; `call` waits for the result, with TimeoutError after `seconds`."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -29,10 +29,10 @@ class LoopThread:
         try:
             return future.result(seconds)
         finally:
-            future.cancel()  # of no effect where it is done
+            future.cancel()  # no effect if it is done
 
     def close(self) -> None:
-        """Whatever still runs in it is cancelled; a loop that is stuck is left to the end of the process."""
+        """Cancel running work; a loop that hangs is left to the end of the process."""
         with suppress(TimeoutError):
             self.call(cancel_others(), CLOSE_SECONDS)
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -1,13 +1,13 @@
-"""The policy's weights in vLLM: loaded there bucket by bucket, and proved by a checksum of each tensor.
+"""Loads the policy's weights into vLLM bucket by bucket, and proves each tensor by a checksum.
 
-The trainer sends tensors by their Hugging Face names (`saved_weights`); `WorkerWeights`, which vLLM mixes into its
-worker, puts them together and hands them to vLLM's own layer-wise reload, so that no more than a layer is held
-twice. A layer of vLLM's is loaded whole or not at all: of one that gets only some of its tensors, the rest would be
-memory that nobody has written. So tensors of one layer are sent together (`layer_of`).
+The trainer sends tensors by their Hugging Face names (`saved_weights`). `WorkerWeights`, which vLLM mixes into its
+worker, assembles them and passes them to vLLM's layer-wise reload, so at most one layer is held twice. A layer of
+vLLM must be loaded whole: the rest of a partly loaded one would be uninitialised memory. So all tensors of a layer
+are sent together (`layer_of`).
 
-After that the worker reads back what the layers really compute with. On a GPU that is the parameter. On a CPU vLLM
-keeps a packed copy and drops the parameter, so it is read through the layer: what comes out for the identity matrix
-is the weight. So a layer that a reload has forgotten is found; vLLM 0.32 forgets a head that shares the embedding.
+Then the worker reads back the weights that its layers compute with. On a GPU that is the parameter. On a CPU vLLM
+keeps only a packed copy, so the weight is the layer's output for the identity matrix. This finds layers that a
+reload has left out; vLLM 0.32 leaves out a head that shares the embedding.
 
 Legend: N outputs, K inputs.
 """
@@ -35,14 +35,14 @@ STACKED = (
     (re.compile(r"\.[qkv]_proj\."), ".qkv_proj."),
     (re.compile(r"\.(gate|up)_proj\."), ".gate_up_proj."),
 )
-MAX_ROWS = 1024  # of the identity matrix, at once
+MAX_ROWS = 1024  # of the identity matrix in one call
 
-Span = tuple[str, int, int]  # of a bucket: tensor, from which of its bytes on, how many
+Span = tuple[str, int, int]  # part of a bucket: tensor, first byte, number of bytes
 
 
 @torch.no_grad()
 def saved_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor as it is saved, low-rank pairs merged; of sharded weights rank 0 gets them, and others nothing.
+    """Every tensor as it is saved, with LoRA merged; of sharded weights only rank 0 gets them.
 
     -0 becomes 0: read through a layer, the sign of a zero is lost.
     """
@@ -63,7 +63,7 @@ def stacked_name(hf_name: str) -> str:
 
 
 class Assembly:
-    """Tensors that are put together from buckets."""
+    """Assembles tensors from buckets."""
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype) -> None:
         self.sizes, self.dtype = {part.hf_name: part.sizes for part in weight_parts(shape)}, dtype
@@ -71,7 +71,7 @@ class Assembly:
         self.filled: dict[str, int] = {}
 
     def add(self, spans: Sequence[Span], octets: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """Those of which the last byte has come. They are copies: the bucket's memory is used again."""
+        """Yield completed tensors as copies, since the bucket's memory is used again."""
         begin = 0
         for name, start, size in spans:
             if name not in self.started:
@@ -90,10 +90,10 @@ class WorkerWeights:
     get_model: Any
     model_config: Any
     vllm_config: Any
-    foresail_update: Assembly | None = None  # while there is an update under way
+    foresail_update: Assembly | None = None  # during an update
 
     def foresail_load(self, shape: dict[str, Any], file: str, spans: list[Span]) -> None:
-        """A bucket, which lies in a file; the first one begins an update."""
+        """Load a bucket from a file; the first one begins an update."""
         from vllm.config import set_current_vllm_config
         from vllm.model_executor.model_loader.reload import initialize_layerwise_reload
 
@@ -106,7 +106,7 @@ class WorkerWeights:
             model.load_weights(self.foresail_update.add(spans, octets))
 
     def foresail_finish(self) -> None:
-        """The layers have what was loaded from now on; others have what they had."""
+        """Use the loaded weights in their layers; other layers are unchanged."""
         from vllm.config import set_current_vllm_config
         from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
@@ -121,7 +121,7 @@ class WorkerWeights:
 
 
 def pack_head(model: Any) -> None:
-    """A head that shares the embedding is not among the tensors that are loaded: on a CPU it keeps its old copy."""
+    """Pack a head that shares the embedding again: a reload on a CPU leaves its old copy."""
     head = model.lm_head
     if hasattr(head, "cpu_linear"):
         head.quant_method.process_weights_after_loading(head)
@@ -129,7 +129,7 @@ def pack_head(model: Any) -> None:
 
 @torch.no_grad()
 def held_checksums(model: nn.Module, shape: ModelShape, names: Sequence[str]) -> dict[str, int]:
-    """Of these tensors, and of the head where it must be the embedding, which is one of them."""
+    """Checksums of these tensors, and of a head that shares the embedding."""
     chosen = [part for part in weight_parts(shape) if part.hf_name in {*names}]
     checksums: dict[str, int] = {}
     for layer, parts in groupby(chosen, key=lambda part: stacked_name(part.hf_name)):
@@ -142,21 +142,21 @@ def held_checksums(model: nn.Module, shape: ModelShape, names: Sequence[str]) ->
 
 
 def held_checksum(whole: Tensor, part: TensorPart) -> int:
-    """Of the rows of a layer that a Hugging Face tensor is: those of k_proj begin behind those of q_proj."""
+    """The checksum of a Hugging Face tensor's rows in a layer: those of k_proj follow those of q_proj."""
     return tensor_checksum(whole.narrow(0, part.start, part.sizes[0]) + 0.0)
 
 
 def held_weight(model: nn.Module, name: str) -> Tensor:
     owner, _, leaf = name.rpartition(".")
     layer = model.get_submodule(owner)
-    if leaf != "weight" or name == EMBEDDING:  # looked up, or added
+    if leaf != "weight" or name == EMBEDDING:  # not multiplied
         weight: Tensor = getattr(layer, leaf)
         return weight
     return computed_weight(layer)
 
 
 def computed_weight(layer: Any) -> Tensor:
-    """What a layer multiplies with: its parameter, or on a CPU what it gives for the identity matrix, (N, K)."""
+    """A layer's weight, (N, K): its parameter, or on a CPU its output for the identity matrix."""
     if not hasattr(layer, "cpu_linear"):
         weight: Tensor = layer.weight
         return weight

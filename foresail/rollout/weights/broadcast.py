@@ -1,12 +1,12 @@
-"""Buckets of weights from the trainer to all engines at once: a broadcast of torch.distributed.
+"""Sends buckets of weights from the trainer to all engines by torch.distributed's broadcast.
 
     transport = Broadcast("10.0.0.1", "gloo")   # on CPUs; "nccl" between GPUs
 
-The group is this transport's own, beside that of the trainer's ranks: rank 0 is the trainer, the others are the
-members of a push. When one is lost or joins, a group with another number is formed. Every collective has a time
-limit; what fails on one side is `NotArrived` there, and the sync says who did not come.
+The transport has its own group beside that of the trainer's ranks: rank 0 is the trainer, the others are the
+members of a push. When a member is lost or joins, a group with a new number is formed. Every collective has a time
+limit; a failure raises `NotArrived` on its side, and the sync reports the missing member.
 
-NCCL was not tried: there was no machine with two GPUs.
+NCCL is untested: no machine with two GPUs was available.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from foresail.rollout.weights.buckets import BucketPiece, Content, NotArrived
 from foresail.rollout.weights.sync import Crew
 
 Kind = Literal["gloo", "nccl"]
-SECONDS = 300.0  # for a group to meet and for a bucket to arrive; less than an answer is waited for
+SECONDS = 300.0  # for a group to meet and for a bucket to arrive; less than the limit of an answer
 
-# In an engine's process: the group it is in, by its number.
+# In an engine's process: its group, by number.
 joined: dict[int, BroadcastGroup] = {}
 
 
 class BroadcastGroup:
-    """A process group that is nobody's default."""
+    """A process group that is not the default one."""
 
     def __init__(
         self, kind: Kind, store: dist.Store, rank: int, size: int, host: str, seconds: float
@@ -44,7 +44,7 @@ class BroadcastGroup:
         self.group: Any = make_group(kind, store, rank, size, host, self.limit)
 
     def broadcast(self, octets: Tensor) -> Any:
-        """From rank 0; what is returned can be waited for."""
+        """Start a broadcast from rank 0; `wait` takes the result."""
         options = dist.BroadcastOptions()
         options.rootRank = options.rootTensor = 0
         options.timeout = self.limit
@@ -54,12 +54,12 @@ class BroadcastGroup:
         try:
             work.wait(self.limit)
             if self.kind == "nccl":
-                torch.cuda.synchronize(self.device)  # waiting only lines up the streams
+                torch.cuda.synchronize(self.device)  # `wait` alone only orders the streams
         except RuntimeError as error:
             raise NotArrived(str(error).splitlines()[0]) from error
 
     def close(self) -> None:
-        """Others that wait for this rank are told at once."""
+        """Leave the group; other ranks that wait get an error immediately."""
         self.group.abort()
         self.group = None
 
@@ -77,7 +77,7 @@ def make_group(kind: Kind, store: dist.Store, rank: int, size: int, host: str, l
 
 @dataclass(frozen=True, kw_only=True)
 class Invitation:
-    """To a member: which group there will be, and where it meets."""
+    """Tells a member the group's number and where it meets."""
 
     kind: Kind
     number: int
@@ -87,7 +87,7 @@ class Invitation:
     seconds: float
 
     def accept(self, name: str) -> None:
-        """In the member's process: join the group, and leave the one before."""
+        """In the member's process: leave the old group and join the new one."""
         while joined:
             joined.popitem()[1].close()
         try:
@@ -105,7 +105,7 @@ class Invitation:
 
 
 def own_address(other: str) -> str:
-    """Of this host, as `other` sees it. Nothing is sent: a datagram socket only looks up the way."""
+    """This host's address on the route to `other`; connecting a datagram socket sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         way.connect((other, 9))
         address: str = way.getsockname()[0]
@@ -113,10 +113,10 @@ def own_address(other: str) -> str:
 
 
 class Broadcast:
-    """See `sync.Transport`. A bucket is one collective, under way until its slot is used again."""
+    """See `sync.Transport`. A bucket is one collective, which may run until its slot is used again."""
 
     def __init__(self, host: str, kind: Kind, *, seconds: float = SECONDS) -> None:
-        """`host` is where members reach this process."""
+        """`host` is this process's address for members."""
         self.host, self.kind, self.seconds = host, kind, seconds
         self.store: dist.TCPStore | None = None
         self.names: Sequence[str] = ()
@@ -144,7 +144,7 @@ class Broadcast:
         try:
             self.group = invitation.join(self.store, rank=0)
         except RuntimeError:
-            self.group = None  # who did not come is told by the answers
+            self.group = None  # the answers tell which member is missing
         crew.arrived("the first, since the group was not formed,")
         if self.group is None:
             raise NotArrived("the group was not formed")
@@ -164,7 +164,7 @@ class Broadcast:
         return BroadcastBucket(number=self.number, pieces=pieces)
 
     def leave(self) -> None:
-        """The next push meets anew."""
+        """Leave the group; the next push forms a new one."""
         if self.group is not None:
             self.group.close()
         self.group, self.names, self.slots = None, (), {}
@@ -172,7 +172,7 @@ class Broadcast:
 
 @dataclass(frozen=True, kw_only=True)
 class BroadcastBucket:
-    """What to expect from the next broadcast."""
+    """The layout of the next broadcast."""
 
     number: int
     pieces: Sequence[tuple[BucketPiece, int]]

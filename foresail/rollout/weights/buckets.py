@@ -1,9 +1,9 @@
-"""Weights on their way to another process: named tensors cut into buckets of bounded size, and put together there.
+"""Cuts named tensors into buckets of bounded size to send weights to another process, and assembles them there.
 
     for bucket in fill([("embed", tensor)], limit=4): ...  -> [(BucketPiece("embed", 0), bytes 0 to 3)], …
 
-No side ever holds a second copy of the model: a bucket's pieces are views of the sender's tensors, and the receiver
-copies them to where they belong. What arrived is proven by checksums of the receiver's own memory.
+Neither side holds a second copy of the model: a bucket's pieces are views of the sender's tensors, and the receiver
+copies them into its own. Checksums of the receiver's memory prove the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names o
 
 @dataclass(frozen=True)
 class BucketPiece:
-    """Where bytes belong: in which tensor, from which of its bytes on."""
+    """The destination of bytes: a tensor and the first byte in it."""
 
     name: str
     start: int
@@ -35,28 +35,28 @@ Content = Sequence[tuple[BucketPiece, Tensor]]  # bytes
 
 @torch.no_grad()
 def whole_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
-    """Every parameter; of sharded ones all ranks iterate, rank 0 gets them one at a time, and others nothing."""
+    """Every parameter. All ranks must iterate over sharded ones; only rank 0 gets them."""
     for name, weight in model.named_parameters():
         if (whole := gather_whole(weight, to=0)) is not None:
             yield name, whole
 
 
 class NotArrived(Exception):
-    """What carries buckets between processes is broken: they must be sent again, or by others."""
+    """The transport of buckets is broken: they must be sent again."""
 
 
 class Bucket(Protocol):
-    """What travels: pieces, or where to find them."""
+    """A message with pieces, or with where to find them."""
 
     def open(self) -> Content:
-        """May be `NotArrived`."""
+        """The pieces; may raise `NotArrived`."""
 
 
-def fill(named: Named, limit: int) -> Iterator[Content]:
-    """Pieces of at most `limit` bytes in all, in the order of the tensors."""
+def fill(tensors: Named, limit: int) -> Iterator[Content]:
+    """Buckets of at most `limit` bytes, in the order of the tensors."""
     content: list[tuple[BucketPiece, Tensor]] = []
     room = limit
-    for name, tensor in named:
+    for name, tensor in tensors:
         octets, start = as_bytes(tensor), 0
         while start < len(octets):
             piece = octets[start : start + room]
@@ -81,7 +81,7 @@ class WeightLoader:
         self.parameters = dict(model.named_parameters())
 
     def begin(self) -> None:
-        """Each piece is where it belongs at once: nothing is left of an update that was given up."""
+        """Nothing to forget: pieces are written directly into the parameters."""
 
     @torch.no_grad()
     def load(self, content: Content) -> None:
@@ -90,6 +90,6 @@ class WeightLoader:
             target[piece.start : piece.start + len(octets)].copy_(octets)
 
     def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
-        """Of these parameters; None: of all."""
+        """Checksums of these parameters; None: of all."""
         chosen = self.parameters if names is None else names
         return {name: tensor_checksum(self.parameters[name]) for name in chosen}

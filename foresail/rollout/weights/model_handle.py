@@ -1,4 +1,4 @@
-"""A model on its way to another process: where it lies in shared memory, or how it is built, without weights."""
+"""Pickles a model for another process: by its shared memory, or by its structure without weights."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ModelHandle = Callable[[], Decoder]
 
 @dataclass(frozen=True)
 class SharedModel:
-    """For any process of this machine: it reads and sees what this process writes."""
+    """For processes of this machine, which share the weights."""
 
     content: bytes
 
     @classmethod
     def of(cls, model: Decoder) -> SharedModel:
         before = processes.get_sharing_strategy()
-        # by name, so that the other process need not be a child of this one
+        # by name, so that the other process need not be a child
         processes.set_sharing_strategy("file_system")
         try:
             return cls(bytes(ForkingPickler.dumps(model.share_memory())))
@@ -44,7 +44,7 @@ class SharedModel:
 
 @dataclass(frozen=True)
 class EmptyModel:
-    """For any host: a model of the same build, whose parameters have memory but no values yet."""
+    """For any host: the same model with uninitialised parameters."""
 
     content: bytes
     device: str
@@ -61,7 +61,7 @@ class EmptyModel:
 
 
 def outline(model: Decoder) -> Decoder:
-    """A model like a sharded one, pairs included, that is not sharded and whose parameters have no memory."""
+    """A sharded model's structure, with its LoRA pairs, unsharded and without memory for parameters."""
     with torch.device("meta"):
         like = Decoder(model.shape).to(model.dtype)
         like.requires_grad_(False)
@@ -79,7 +79,7 @@ def outline(model: Decoder) -> Decoder:
 
 
 class WithoutValues(pickle.Pickler):
-    """Parameters as their shape, type and number: one that is used twice is one again on the other side."""
+    """Pickles parameters as shape, type and number, so that shared ones stay shared."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)

@@ -1,17 +1,17 @@
-"""How a trainer's weights reach engines in other processes: versioned, and proven tensor by tensor.
+"""Sends a trainer's weights to engines in other processes, proven by a checksum per tensor.
 
     same memory     an engine in the trainer's process: nothing to do (`native.py`)
     shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
-    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`): in the
-                    same process as they are (`HandedOver`), else through Ray's object store (`ObjectTransport`) or
-                    by a broadcast (`Broadcast`)
+    copies          engines with their own weights get those that changed, in buckets (`CopiedWeights`): directly in
+                    the same process (`HandedOver`), else through Ray's object store (`ObjectTransport`) or by a
+                    broadcast (`Broadcast`)
 
-Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
-own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over
-whole tensors, so that a sharded trainer can gather one at a time.
+Every engine answers with checksums of its memory, and the trainer compares them with its own: a different tensor,
+or a missing answer, stops the run with an error that names it. The source is an iterator over whole tensors, so
+that a sharded trainer can gather one at a time.
 
 Buckets overlap: the next is filled, and its tensors' checksums taken, while engines load the last. Nothing is sent
-while requests are under way, for they belong to the old weights.
+while requests run, since they belong to the old weights.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from foresail.rollout.weights.buckets import Bucket, Content, Named, NotArrived,
 
 SYNC_SECONDS = 600.0  # for an engine to load a bucket, or to read its weights
 BUCKET_BYTES = 64 * 2**20
-SLOTS = 2  # buckets under way: one is loaded while the next is filled
+SLOTS = 2  # concurrent buckets: one is loaded while the next is filled
 GB = 10**9
 
 
@@ -42,36 +42,36 @@ class WeightsDiffer(RunStopped):
 
 
 class WeightsLate(RunStopped):
-    """An engine did not say in time that it has the weights."""
+    """An engine did not confirm the weights in time."""
 
 
 class Member(Protocol):
-    """An engine elsewhere; each call may find it gone: `InstanceLost`."""
+    """An engine in another process; each call may raise `InstanceLost`."""
 
     name: str
 
     def order(self, kind: str, content: Any) -> None: ...
 
     def answer(self, seconds: float) -> Any:
-        """What it answers to its oldest order without one; `NoAnswer` after so long."""
+        """The answer to its oldest open order; raises `NoAnswer` after `seconds`."""
 
 
 class Transport(Protocol):
-    """Puts a bucket where all members can open it. Where it breaks: `NotArrived`."""
+    """Makes a bucket available to all members; raises `NotArrived` if it breaks."""
 
     def meet(self, crew: Crew) -> None:
-        """Before the first bucket: these are the members."""
+        """Connect to these members before the first bucket."""
 
     def pack(self, content: Content, slot: int) -> Bucket:
-        """The slot's last bucket was loaded by all, and may be overwritten."""
+        """Pack a bucket; all members have loaded the slot's last one, which may be overwritten."""
 
     def leave(self) -> None:
-        """It broke, or will not be used any more."""
+        """Disconnect after a failure, or at the end."""
 
 
 @dataclass(frozen=True)
 class HandedOver:
-    """A bucket, and the transport of it, in one process."""
+    """A bucket and its transport within one process."""
 
     content: Content = ()
 
@@ -88,13 +88,13 @@ class HandedOver:
 
 class WeightSync(Protocol):
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
-        """All members have the trainer's weights, called `version`, when it returns; but for those found gone."""
+        """Give all members the trainer's weights as `version`; returns the names of lost members."""
 
     def take_figures(self) -> dict[str, float]: ...
 
 
 class SharedWeights:
-    """Members read the trainer's own memory: they only prove it."""
+    """Members read the trainer's memory; a push only compares checksums."""
 
     def __init__(self, source: Callable[[], Named]) -> None:
         self.source = source
@@ -112,9 +112,9 @@ class SharedWeights:
 
 
 class CopiedWeights:
-    """Members have copies: each tensor that one of them lacks is sent to all.
+    """Members have copies: a tensor that one of them lacks is sent to all.
 
-    Tensors, one after the other, of which `unit` is the same are sent together, or not at all.
+    Consecutive tensors with the same `unit` are sent together, or not at all.
     """
 
     def __init__(
@@ -126,13 +126,13 @@ class CopiedWeights:
         bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
         self.source, self.transport, self.unit, self.bucket_bytes = source, transport, unit, bucket_bytes
-        self.loaded: dict[str, dict[str, int]] = {}  # member -> checksums of what it has, as it said itself
+        self.loaded: dict[str, dict[str, int]] = {}  # member -> the checksums it reported
         self.tally = PushFigures()
 
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
             crew, sums = Crew(members), None
-            # until it is proved what they have, they count as having nothing
+            # until proven, members count as having nothing
             known = [self.loaded.pop(member.name, {}) for member in members]
             while sums is None and crew.alive:
                 sums, known = self._attempt(version, crew, known), [{}]
@@ -140,7 +140,7 @@ class CopiedWeights:
         return crew.lost
 
     def _attempt(self, version: int, crew: Crew, known: Sequence[Mapping[str, int]]) -> dict[str, int] | None:
-        """The checksums of what all have; None where a loss broke the transport: then again, for the others."""
+        """The checksums of all; None if the loss of a member broke the transport, to try again with the others."""
         lost, under_way = len(crew.lost), deque[str]()
         try:
             sums = self._send(version, crew, known, under_way)
@@ -180,7 +180,7 @@ class CopiedWeights:
     def _missing(
         self, known: Sequence[Mapping[str, int]], sums: dict[str, int], changed: list[str]
     ) -> Generator[tuple[str, Tensor], None, None]:
-        for _, unit in groupby(self.source(), key=lambda named: self.unit(named[0])):
+        for _, unit in groupby(self.source(), key=lambda item: self.unit(item[0])):
             tensors = dict(unit)
             ours = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
             sums |= ours
@@ -193,7 +193,7 @@ class CopiedWeights:
 
 
 class Crew:
-    """Members of one push: those that are found gone leave it, the others go on."""
+    """The members of one push, without those that are lost during it."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.alive, self.lost = [*members], list[str]()
@@ -206,22 +206,22 @@ class Crew:
                 self._drop(member)
 
     def answers(self, tensor: str) -> list[tuple[Member, Any]]:
-        """One from each; `tensor` is the last that was sent to them."""
+        """One answer from each; `tensor` is the last that was sent."""
         answers = []
         for member in [*self.alive]:
             try:
                 answers.append((member, member.answer(SYNC_SECONDS)))
-            except NoAnswer as silent:
+            except NoAnswer as error:
                 raise WeightsLate(
                     f"instance {member.name} did not confirm the weights up to {tensor} within {SYNC_SECONDS:g} s; "
                     "see its log for what it does, and resume the run"
-                ) from silent
+                ) from error
             except InstanceLost:
                 self._drop(member)
         return answers
 
     def arrived(self, tensor: str) -> None:
-        """All that are alive have it, else `NotArrived`, once each has answered."""
+        """Wait for all answers; raises `NotArrived` if a bucket did not arrive."""
         for _, answer in self.answers(tensor):
             if isinstance(answer, NotArrived):
                 raise answer
@@ -236,7 +236,7 @@ class Crew:
 
 
 def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
-    """Checksums of what members have against the trainer's, by tensor."""
+    """Compare the members' checksums with the trainer's, tensor by tensor."""
     for member, theirs in crew.answers(next(reversed(ours), "weights")):
         for name in ours.keys() | theirs.keys():
             if ours.get(name) != theirs.get(name):
@@ -248,7 +248,7 @@ def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
 
 
 class PushFigures:
-    """Seconds and bytes of pushes since the last look."""
+    """Seconds and bytes of pushes since the last `take`."""
 
     def __init__(self) -> None:
         self.seconds, self.sent, self.pushes = 0.0, 0, 0

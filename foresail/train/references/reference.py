@@ -30,7 +30,7 @@ from foresail.model.weights import tensor_checksum
 from foresail.recipe.stages.online_dpo import OnlineDpo
 from foresail.recipe.stages.preference_stage import PreferenceStage
 from foresail.records import Preference, TrainSequence
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.atomic import write_atomically
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
 from foresail.train.update.scoring import Score, scorer
@@ -163,7 +163,7 @@ class CachedLogprobs:
         tensors = {"keys": keys_NB, "logprobs": torch.tensor([*self.known.values()], dtype=torch.float64)}
         content = digest(tensors["keys"], tensors["logprobs"])
         metadata = {"model": self.model, "checksum": self.checksum, "content": content}
-        write_aside(folder / FILE, lambda partial_file: save_file(tensors, partial_file, metadata=metadata))
+        write_atomically(folder / FILE, lambda temporary: save_file(tensors, temporary, metadata=metadata))
 
 
 def digest(keys_NB: Tensor, logprobs_NK: Tensor) -> str:

@@ -79,7 +79,7 @@ def test_metrics_are_chosen_by_the_ends_of_their_names(runs: Path) -> None:
     records = [RunDirectory(run).read_metrics() for run in find_all(runs)]
     assert choose_metrics(records, ["rewards/mean"]) == ["critic/rewards/mean"]
     assert choose_metrics(records, [])[0] == "val-core/gsm8k/acc/mean@1"
-    with pytest.raises(ValueError, match="no run logged nonsense; names there: critic/rewards/mean"):
+    with pytest.raises(ValueError, match="no run logged nonsense; logged names: critic/rewards/mean"):
         choose_metrics(records, ["nonsense"])
     assert sum_up(records[0], "val-core/gsm8k/acc/mean@1") == "0.4, 0.6 (1)"
     assert (
