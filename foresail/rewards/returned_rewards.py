@@ -119,14 +119,14 @@ def to_number(result: Mapping[str, Any], *keys: str) -> float | None:
     value = result[key]
     while isinstance(value, list | tuple):
         if len(value) != 1:
-            raise ValueError(f"it result {len(value)} values for one response")
+            raise ValueError(f"it returned {len(value)} values for one response")
         value = plain(value[0])
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise ValueError(f"it result {str(value)[:60]!r} of type {type(value).__name__}, not a number")
+        raise ValueError(f"it returned {str(value)[:60]!r} of type {type(value).__name__}, not a number")
     if not math.isfinite(value):
-        raise ValueError(f"it result {value}, not a finite number")
+        raise ValueError(f"it returned {value}, not a finite number")
     return float(value)
 
 
