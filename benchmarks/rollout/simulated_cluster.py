@@ -110,7 +110,7 @@ def report_scaling(sizes: Sequence[int], title: str, groups_of: Any) -> list[dic
             f"{size:6}{row['rollout_seconds']:11,.1f}{row['tail_seconds']:8,.1f}{row['update_seconds']:10,.1f}"
             f"{row['exposed_seconds']:10,.2f}{row['sync_seconds']:8,.2f}{row['seconds']:8,.1f}"
             f"{row['tokens_per_card_second']:12,.0f}{row['chunks_per_second']:10,.0f}"
-            f"{row['loop_us_per_chunk']:10,.0f}{row['loop_load']:8.2f}{row['told_per_chunk']:7.1f}"
+            f"{row['loop_us_per_chunk']:10,.0f}{row['loop_load']:8.2f}{row['sibling_messages_per_chunk']:7.1f}"
             f"{row['graders_busy']:9,.2f}",
             flush=True,
         )
@@ -135,8 +135,8 @@ def loads(result: StepResult) -> dict[str, Any]:
         "loop_us_per_chunk": 1e6 * result.host_seconds / result.decisions,
         "loop_load": result.host_seconds / result.seconds,
         "tokens_at_chunks": round(result.sibling_tokens / result.sibling_messages),
-        "told_per_chunk": result.sibling_messages / result.decisions,
-        "told_mb_per_second": TOKEN_BYTES * result.sibling_tokens / result.seconds / 1e6,
+        "sibling_messages_per_chunk": result.sibling_messages / result.decisions,
+        "sibling_mb_per_second": TOKEN_BYTES * result.sibling_tokens / result.seconds / 1e6,
         "graders_busy": result.grading_seconds / result.seconds,
     }
 
@@ -151,7 +151,7 @@ def report_host(figures: dict[str, Any]) -> None:
 
 
 def host_cores(row: dict[str, Any], cost: message_cost.MessageCost) -> dict[str, float]:
-    loop, messages = row["loop_load"], row["told_per_chunk"]
+    loop, messages = row["loop_load"], row["sibling_messages_per_chunk"]
     both = cost.report + cost.order
     microseconds = {
         "packed": cost.per_chunk(messages),

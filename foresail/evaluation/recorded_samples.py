@@ -106,7 +106,7 @@ def record_samples(
     if len(failures) == len(prompted):
         raise RunStopped(
             f"no verdict of {len(prompted)} problems held; the first: {failures[0].status}: {failures[0].detail}. "
-            "Mend the grader or the problems, and call again"
+            "Correct the grader or the problems, and call again"
         )
     return [(entry, records[entry.problem.id, digests[entry.problem.id]]) for entry in prompted]
 
