@@ -28,7 +28,7 @@ class PrintLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: TextIO | None = None
-        self.told = False
+        self.announced = False
         self.made: list[Path] = []  # folders that were not there, innermost first
 
     def open(self) -> TextIO:
@@ -55,9 +55,9 @@ class PrintLog:
 
     def news(self) -> str | None:
         """The file's path, returned once, when there are prints."""
-        if self.told or self.file is None or not os.fstat(self.file.fileno()).st_size:
+        if self.announced or self.file is None or not os.fstat(self.file.fileno()).st_size:
             return None
-        self.told = True
+        self.announced = True
         return f"what reward functions print is in {self.path}"
 
     def close(self) -> None:
