@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint con
 VLLM_BIN := .venv-vllm/bin
 VLLM_PIP := $(VLLM_BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: help install quickstart test test-vllm test-ray lint clean
+.PHONY: help install quickstart test test-vllm test-ray lint map clean
 
 help:
 	@echo "make quickstart  install, then train a small reasoner on this machine (minutes)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-vllm   rollouts by vLLM on a CPU, in an environment of its own (.venv-vllm)"
 	@echo "make test-ray    the tests that need Ray, in an environment of their own"
 	@echo "make lint        ruff and mypy"
+	@echo "make map         every file of the package with its first line"
 	@echo "make clean       remove .venv and caches; runs/ stays"
 
 install: .venv/installed
@@ -39,6 +40,10 @@ test-ray: .venv-ray/installed
 	OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest tests/rollout/test_ray_instance.py \
 	tests/rollout/test_ray_nodes.py tests/train/ranks/test_ray_runs.py tests/train/ranks/test_ray_ranks.py \
 	tests/train/ranks/test_ray_graders.py
+
+map:
+	@find foresail -name '*.py' -size +0 | sort | while read -r file; do \
+		printf '%-52s %s\n' "$$file" "$$(grep -m1 '"""' "$$file" | sed 's/r*"""//g')"; done
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
