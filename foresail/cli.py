@@ -117,7 +117,8 @@ def check(
 
 def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = None) -> None:
     """Load the stage's recipe, look at all it needs, and run it: the command of every stage, under its name."""
-    from foresail.api.stages import explaining_limits, prepare
+    from foresail.api.stages import prepare
+    from foresail.recipe.reading.limits import explaining_limits
     from foresail.recipe.reading.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
@@ -151,7 +152,8 @@ def resume(
     ] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
-    from foresail.api.stages import explaining_limits, follow_if_started, relocate
+    from foresail.api.stages import follow_if_started, relocate
+    from foresail.recipe.reading.limits import explaining_limits
     from foresail.runlog.directory import RunDirectory
     from foresail.train.checkpoints.resume import extend, finished_checkpoint, go_back, read_recipe
 

@@ -23,6 +23,7 @@ from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import ProblemSource
@@ -173,7 +174,7 @@ def our_recipe(
         sampling=parts.Sampling(max_new_tokens=load.new_tokens),
         loss=Loss(clip_low=0.2, clip_high=0.2),
         reward=Reward(grader=f"{HERE / 'reward_functions.py'}:parity", workers=0),
-        dynamic_sampling=parts.DynamicSampling(enabled=False),
+        dynamic_sampling=DynamicSampling(enabled=False),
         engine=parts.Engine(page_size=load.page_size, max_running=load.responses),
         checkpoints=parts.Checkpoints(every=NEVER),
     )

@@ -35,6 +35,8 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.curriculum import CurriculumStage
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Problem
@@ -218,9 +220,9 @@ def sft_recipe(folder: Path, seed: int) -> Sft:
 def rl_recipe(folder: Path, seed: int, arm: str, steps: int, checkpoint: Path) -> Rl:
     """The full recipe, or all of it but one part."""
     third = steps // len(STAGES)
-    curriculum = [parts.CurriculumStage(steps=third, mix=mix) for mix in STAGES[:-1]]
-    curriculum.append(parts.CurriculumStage(mix=STAGES[-1]))
-    dynamic = parts.DynamicSampling(
+    curriculum = [CurriculumStage(steps=third, mix=mix) for mix in STAGES[:-1]]
+    curriculum.append(CurriculumStage(mix=STAGES[-1]))
+    dynamic = DynamicSampling(
         enabled=arm != "no-dynamic-sampling", easy_pool=None if arm == "no-easy-pool" else 0.1
     )
     return Rl(

@@ -25,12 +25,12 @@ from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
 from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, samples_to_reach, smooth
 
-from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 
 DIVERGENCES = ("reverse", "forward", "js", "sampled")
 REPLACING = {
-    "grpo": parts.DynamicSampling(enabled=False),
-    "grpo-replacing": parts.DynamicSampling(),
+    "grpo": DynamicSampling(enabled=False),
+    "grpo-replacing": DynamicSampling(),
 }
 
 
@@ -115,7 +115,7 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
 
 
 def grpo_curve(
-    lab: Lab, name: str, start: Path, lr: float, replacing: parts.DynamicSampling
+    lab: Lab, name: str, start: Path, lr: float, replacing: DynamicSampling
 ) -> list[tuple[int, float]]:
     recipe = lab.grpo(name, start, lr, dynamic_sampling=replacing)
     return smooth(curve(lab.run(recipe).run, lab.size.samples))

@@ -25,10 +25,10 @@ from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, sample, write_row
 
 from foresail.algorithms.pairing import ScoredAnswer, pair_answers
 from foresail.evaluation.results import ProblemResult
-from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.runlog.directory import RunDirectory
 
-NO_REPLACING = parts.DynamicSampling(enabled=False)
+NO_REPLACING = DynamicSampling(enabled=False)
 ARMS = ("grpo", "online", "online-renewed", "offline")
 
 

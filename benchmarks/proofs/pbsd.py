@@ -47,6 +47,7 @@ from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.credit import Credit
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
@@ -270,7 +271,7 @@ def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, ra
         sampling=parts.Sampling(max_new_tokens=MAX_NEW),
         environment=Environment(name="multi-hop", max_turns=MAX_TURNS),
         credit=Credit(**ARMS[arm]),
-        dynamic_sampling=parts.DynamicSampling(enabled=options.filter, max_rounds=16),
+        dynamic_sampling=DynamicSampling(enabled=options.filter, max_rounds=16),
         reward=Reward(grader="qa"),
         optimizer=parts.Optimizer(lr=rate, warmup=2),
         checkpoints=parts.Checkpoints(every=10),

@@ -41,16 +41,8 @@ from foresail.recipe.estimates.machine import Room
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.cluster import Cluster
-from foresail.recipe.tables.parts import (
-    Checkpoints,
-    DynamicSampling,
-    Engine,
-    Model,
-    Optimizer,
-    Rollout,
-    Run,
-    Sampling,
-)
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Checkpoints, Engine, Model, Optimizer, Rollout, Run, Sampling
 from foresail.recipe.tables.sources import ProblemSource
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet

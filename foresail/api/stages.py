@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -24,9 +23,8 @@ from foresail.check.inspection import inspect_data
 from foresail.ray_cluster import check_cluster
 from foresail.recipe.hub import with_local_models
 from foresail.recipe.reading.dump import toml_value
+from foresail.recipe.reading.limits import explaining_limits
 from foresail.recipe.reading.load import RecipeError
-from foresail.recipe.reading.out_of_files import explaining_files
-from foresail.recipe.reading.out_of_memory import explaining_memory
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.reading.run_folder import has_begun
 from foresail.recipe.stages.stage import Stage
@@ -280,13 +278,6 @@ def prepare(recipe: Stage) -> Callable[[], Any]:
     if checked.refusals:
         raise RecipeError("\n".join(checked.refusals))
     return partial(stage_function(recipe.stage), recipe, **options)
-
-
-@contextmanager
-def explaining_limits(recipe: Stage) -> Iterator[None]:
-    """Around a run: if memory or open files run out, the error names the key or the limit to change."""
-    with explaining_files(recipe), explaining_memory(recipe):
-        yield
 
 
 def follow_if_started(recipe: Stage) -> None:

@@ -26,6 +26,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Problem
 from foresail.runlog.atomic import write_text
@@ -171,7 +172,7 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
         updates_per_step=2,
         max_prompt_tokens=MAX_PROMPT_TOKENS,
         sampling=parts.Sampling(max_new_tokens=MAX_NEW_TOKENS),
-        dynamic_sampling=parts.DynamicSampling(max_rounds=3),
+        dynamic_sampling=DynamicSampling(max_rounds=3),
         engine=parts.Engine(page_size=PAGE_SIZE),
         optimizer=parts.Optimizer(lr=3e-4, warmup=2),
     )

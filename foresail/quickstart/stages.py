@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foresail.recipe.reading.out_of_memory import explaining_memory
+from foresail.recipe.reading.limits import explaining_limits
 from foresail.recipe.reading.run_folder import check_folder
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.stages.table import stage_function
@@ -40,7 +40,7 @@ def train_stage(recipe: Stage, **options: Any) -> Outcome:
     run = RunDirectory(recipe.run.folder)
     if run.exists() and (checkpoint := finished_checkpoint(run, recipe)) is not None:
         return Outcome(run=run.path, checkpoint=checkpoint, finished=True)
-    with explaining_memory(recipe):
+    with explaining_limits(recipe):
         outcome: Outcome = stage_function(recipe.stage)(recipe, resume=run.exists(), **options)
     if not outcome.finished:
         raise Interrupted(recipe.run.name)

@@ -53,7 +53,7 @@ class RunningChunk:
     to_compute: float  # tokens of its context that are not cached
     context: float
     left: float
-    kept: float = 0.0  # of `to_compute`, tokens of its last turn in the cache, unless overwritten
+    cached: float = 0.0  # of `to_compute`, tokens of its last turn in the cache, unless overwritten
     start: float = 0.0  # on the counter of its kind
     spent_before: float = 0.0
     alive: bool = True
@@ -203,7 +203,9 @@ class SimulatedEngine:
             self._remove(row)
             context = row.context + done
             self._waiting.appendleft(
-                replace(row, to_compute=context, context=context, left=row.left - done, kept=0.0, alive=True)
+                replace(
+                    row, to_compute=context, context=context, left=row.left - done, cached=0.0, alive=True
+                )
             )
             self.preemptions += 1
             self.computed_again += context
@@ -215,9 +217,9 @@ class SimulatedEngine:
             if self._running and self._cached + row.context > self._machine.admitted_tokens:
                 break
             self._waiting.popleft()
-            reused = min(row.kept, self._take_turns(row.name))
+            reused = min(row.cached, self._take_turns(row.name))
             to_compute += row.to_compute - reused
-            self.computed_again += row.kept - reused
+            self.computed_again += row.cached - reused
             self._add(row)
             self._overwrite()
         if to_compute:

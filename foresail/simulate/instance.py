@@ -65,7 +65,7 @@ class SimulatedInstance:
             to_compute=context if kv is None else 0,
             context=context,
             left=self._new_tokens(dispatch),
-            kept=self._cached_turn_tokens(order),
+            cached=self._cached_turn_tokens(order),
         )
         self._orders[spec.id] = order
         if kv is None or kv.place == self.state.name:

@@ -12,7 +12,7 @@ from rich.console import Console
 from foresail.quickstart import agent as quickstart_agent
 from foresail.quickstart.agent import run_quickstart_agent
 from foresail.quickstart.report import report_agent
-from foresail.recipe.tables.parts import DynamicSampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 

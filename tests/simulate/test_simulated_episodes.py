@@ -182,7 +182,7 @@ def engine(kv_tokens: int = 1000) -> tuple[SimulatedEngine, VirtualClock]:
 
 
 def back_from_tool(name: str, kept: int) -> RunningChunk:
-    return RunningChunk(name=name, references=0, to_compute=kept + 10, context=kept + 10, left=1, kept=kept)
+    return RunningChunk(name=name, references=0, to_compute=kept + 10, context=kept + 10, left=1, cached=kept)
 
 
 def test_a_turn_finds_what_the_last_one_left_unless_rows_needed_the_place() -> None:

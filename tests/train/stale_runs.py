@@ -8,7 +8,8 @@ from typing import Any
 from tiny_world import HELD_OUT, rl_recipe
 
 from foresail.recipe.stages.rl import Rl
-from foresail.recipe.tables.parts import DynamicSampling, Engine, Problems, Rollout
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Engine, Problems, Rollout
 from foresail.recipe.tables.policy_loss import Loss
 
 STEPS = 4

@@ -13,7 +13,8 @@ from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.model.determinism import deterministic
-from foresail.recipe.tables.parts import DynamicSampling, Engine, Model, Run, Sampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Engine, Model, Run, Sampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer

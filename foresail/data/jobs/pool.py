@@ -100,7 +100,7 @@ def run_processes(
         at = " at " + " and ".join(f"{name} ({piece})" for name, piece in in_hand) if in_hand else ""
         raise ValueError(
             f"a worker process died{at} (exit codes {codes}), and {len(missing)} of {len(pieces)} pieces are not "
-            "done; the same command goes on with them, with fewer --workers if memory was short"
+            "done; run the same command again to finish them, with fewer --workers if memory was short"
         )
 
 

@@ -22,8 +22,8 @@ from foresail.data.selection.strata import Stratum
 from foresail.data.selection.supply import Supply
 from foresail.recipe.stages.rollout_stage import RolloutStage
 from foresail.recipe.tables.curriculum import stage_at
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.levels import mix_refusals
-from foresail.recipe.tables.parts import DynamicSampling
 from foresail.records import FAILURES, Group
 
 

@@ -13,6 +13,7 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rollout_stage import RolloutStage
 from foresail.recipe.stages.teacher import Teacher, teacher_bytes, teacher_mistakes, teacher_refusals
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.reward import Reward
 
 
@@ -24,7 +25,7 @@ class Distill(RolloutStage):
     teacher: Teacher
     samples_per_prompt: int = Field(1, gt=0, description="responses per problem")
     reward: Reward = Field(Reward(), description='for accuracy alone; grader = "none": nothing is graded')
-    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling(enabled=False)
+    dynamic_sampling: DynamicSampling = DynamicSampling(enabled=False)
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
 
     def plain_mistakes(self) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from foresail.recipe.reward_function import Function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.reward import MODEL, NO_GRADER, QUICK, Reward
 from foresail.recipe.tables.sources import named
 from foresail.recipe.tables.values import Mix
@@ -122,7 +123,7 @@ def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[st
                 )
 
 
-def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
+def ungraded_mistakes(reward: Reward, dynamic_sampling: DynamicSampling) -> Iterator[str]:
     """Settings that need right and wrong, where no grader tells them apart."""
     if reward.grader not in (NO_GRADER, MODEL):
         return

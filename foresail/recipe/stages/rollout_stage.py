@@ -31,7 +31,8 @@ from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.backend import backend_mistakes, backend_refusals
 from foresail.recipe.tables.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
-from foresail.recipe.tables.curriculum import changes, mix_in_words, stage_at
+from foresail.recipe.tables.curriculum import CurriculumStage, changes, mix_in_words, stage_at
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.environment import Environment
 from foresail.recipe.tables.levels import level_refusals
 from foresail.recipe.tables.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
@@ -82,7 +83,7 @@ class RolloutStage(Stage):
     mix: Mix | None = Field(
         None, description="sampling weights of difficulty levels 1 to 5; none: the data's own order"
     )
-    curriculum: tuple[parts.CurriculumStage, ...] = Field(
+    curriculum: tuple[CurriculumStage, ...] = Field(
         (),
         strict=False,
         description="stages in order, tables [[curriculum]]; none: the same settings for all steps",
@@ -92,7 +93,7 @@ class RolloutStage(Stage):
         None, description="environment that answers the model's turns; none: one response per problem"
     )
     reward: Reward = Reward()
-    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
+    dynamic_sampling: DynamicSampling = DynamicSampling()
     rollout: parts.Rollout = parts.Rollout()
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()

@@ -5,7 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foresail.recipe.tables.parts import CurriculumStage, Sampling
+from pydantic import Field
+
+from foresail.recipe.tables.parts import Part, Sampling
+from foresail.recipe.tables.values import Mix
+
+
+class CurriculumStage(Part):
+    """Some steps with settings of their own; what is unset is as in the rest of the recipe."""
+
+    steps: int | None = Field(
+        None, gt=0, description="steps of this stage; default, for the last stage only: the rest of the run"
+    )
+    mix: Mix | None = Field(None, description="sampling weights of difficulty levels 1 to 5")
+    prompts_per_step: int | None = Field(None, gt=0, description="problems per step")
+    max_new_tokens: int | None = Field(None, gt=0, description="longest response, in tokens")
+    temperature: float | None = Field(None, gt=0, description="sampling temperature")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="nucleus sampling: keep the likeliest tokens up to this probability"
+    )
+    top_k: int | None = Field(None, ge=0, description="sample from so many likeliest tokens; 0: all tokens")
+    min_p: float | None = Field(
+        None, ge=0, lt=1, description="drop tokens below this share of the likeliest token's probability"
+    )
 
 
 def stage_at(stages: Sequence[CurriculumStage], step: int) -> int:

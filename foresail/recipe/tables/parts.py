@@ -14,7 +14,6 @@ from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables.inputs import default_name
 from foresail.recipe.tables.today import Today
 from foresail.recipe.tables.values import (
-    Mix,
     Name,
     Options,
     SourceName,
@@ -22,7 +21,6 @@ from foresail.recipe.tables.values import (
     Texts,
     ThinkingEnd,
     TooLong,
-    Window,
     read_options,
 )
 
@@ -241,25 +239,6 @@ class Sampling(Part):
         return self.top_p < 1 or self.top_k > 0 or self.min_p > 0
 
 
-class CurriculumStage(Part):
-    """Some steps with settings of their own; what is unset is as in the rest of the recipe."""
-
-    steps: int | None = Field(
-        None, gt=0, description="steps of this stage; default, for the last stage only: the rest of the run"
-    )
-    mix: Mix | None = Field(None, description="sampling weights of difficulty levels 1 to 5")
-    prompts_per_step: int | None = Field(None, gt=0, description="problems per step")
-    max_new_tokens: int | None = Field(None, gt=0, description="longest response, in tokens")
-    temperature: float | None = Field(None, gt=0, description="sampling temperature")
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="nucleus sampling: keep the likeliest tokens up to this probability"
-    )
-    top_k: int | None = Field(None, ge=0, description="sample from so many likeliest tokens; 0: all tokens")
-    min_p: float | None = Field(
-        None, ge=0, lt=1, description="drop tokens below this share of the likeliest token's probability"
-    )
-
-
 class Optimizer(Part):
     """AdamW or Muon, and its schedule."""
 
@@ -429,33 +408,3 @@ class Critic(Part):
     )
     warmup_steps: int = Field(0, ge=0, description="first steps, in which only the critic is trained")
     optimizer: Optimizer = Optimizer(lr=1e-5)
-
-
-class DynamicSampling(Part):
-    """Replaces groups whose samples all got the same reward: they have no learning signal."""
-
-    enabled: bool = Field(
-        True, description="replace groups whose samples all got the same reward; false: keep them"
-    )
-    max_rounds: int = Field(4, gt=0, description="batches of prompts tried in a step before giving up")
-    carry: bool = Field(
-        False,
-        description="continue cancelled samples in the next step; their tokens then come from two policies",
-    )
-    easy_pool: float | None = Field(
-        None, ge=0, le=1, description="share of launches for problems that every sample solved; none: no pool"
-    )
-    window: Window | None = Field(
-        None,
-        description="skip problems whose recent pass rate is outside these bounds, like [0.05, 0.95]; none: draw "
-        "all",
-    )
-    window_visits: int = Field(
-        3, gt=0, description="number of a problem's last visits that its recent pass rate is taken over"
-    )
-    window_return: float = Field(
-        0.1,
-        ge=0,
-        le=1,
-        description="probability, per pass over the data, of drawing a problem outside the window again",
-    )

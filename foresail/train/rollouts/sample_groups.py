@@ -14,7 +14,7 @@ from functools import partial
 from foresail.agents.build import turn_sampling
 from foresail.data.selection.selection import open_selection
 from foresail.recipe.stages.rollout_stage import RolloutStage, Sampled
-from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.rollout.collect import Collected, collect
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
@@ -117,7 +117,7 @@ def update_engines(session: Session[Sampled], fleet: Fleet, version: int) -> Non
 
 
 def build_controller(
-    settings: parts.DynamicSampling, num_groups: int, num_problems: int, share: float
+    settings: DynamicSampling, num_groups: int, num_problems: int, share: float
 ) -> Controller:
     """Without dynamic sampling exactly `prompts_per_step` groups are launched."""
     if not settings.enabled:

@@ -18,6 +18,7 @@ from foresail.recipe.stages.sft import Sft
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.stages.table import STAGES, recipe_type
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.reward import Reward
 
@@ -51,7 +52,7 @@ def rl_recipes(draw: st.DrawFn) -> Rl:
         loss=draw(loss),
         reward=draw(st.builds(Reward, wrong=st.floats(-1e9, 0), correct=floats)),
         optimizer=draw(st.builds(parts.Optimizer, lr=floats, eps=floats)),
-        dynamic_sampling=draw(st.builds(parts.DynamicSampling, enabled=st.booleans())),
+        dynamic_sampling=draw(st.builds(DynamicSampling, enabled=st.booleans())),
     )
 
 

@@ -14,9 +14,10 @@ from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 
 GAE = parts.Advantage(kind="gae")
-UNFILTERED = parts.DynamicSampling(enabled=False)
+UNFILTERED = DynamicSampling(enabled=False)
 
 
 def rl(**changes: Any) -> Rl:
@@ -116,10 +117,10 @@ def test_the_preflight_looks_at_the_critics_own_model(tmp_path: Path) -> None:
 
 
 def test_the_preflight_warns_of_what_hardly_learns(tmp_path: Path) -> None:
-    def warnings(critic: parts.Critic, sampling: parts.DynamicSampling) -> str:
+    def warnings(critic: parts.Critic, sampling: DynamicSampling) -> str:
         return " | ".join(preflight(rl(advantage=GAE, critic=critic, dynamic_sampling=sampling)).warnings)
 
     assert "try 1e-3" in warnings(parts.Critic(kind="head"), UNFILTERED)
     quick = parts.Critic(kind="head", optimizer=parts.Optimizer(lr=1e-3))
     assert "critic" not in warnings(quick, UNFILTERED)
-    assert "with a critic every group has a learning signal" in warnings(quick, parts.DynamicSampling())
+    assert "with a critic every group has a learning signal" in warnings(quick, DynamicSampling())

@@ -13,8 +13,9 @@ from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.reading.load import RecipeError, load_recipe
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.stages.rl import Rl
-from foresail.recipe.tables.curriculum import stage_at, steps_left
-from foresail.recipe.tables.parts import CurriculumStage, DynamicSampling, Problems
+from foresail.recipe.tables.curriculum import CurriculumStage, stage_at, steps_left
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.policy_loss import Loss
 
 STAGES = [

@@ -11,7 +11,8 @@ from tiny_world import rl_recipe, tiny_shape
 from foresail.recipe.estimates.placement import lines_for
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.cluster import Cluster
-from foresail.recipe.tables.parts import DynamicSampling, Rollout
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Rollout
 from foresail.recipe.tables.policy_loss import Loss
 
 CAPPED = Loss(old_logprobs="trainer", importance_cap=2.0)

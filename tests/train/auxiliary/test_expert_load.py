@@ -23,7 +23,8 @@ from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, RouterLosses, rou
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.shape.model_shape import Experts
 from foresail.recipe.stages.sft import Sft
-from foresail.recipe.tables.parts import Checkpoints, DynamicSampling, Engine, Lora, Optimizer, Rollout
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Checkpoints, Engine, Lora, Optimizer, Rollout
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.router import Router
 from foresail.records import PackedBatch

@@ -12,7 +12,8 @@ import torch
 from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
-from foresail.api.stages import explaining_limits, read_run
+from foresail.api.stages import read_run
+from foresail.recipe.reading.limits import explaining_limits
 from foresail.recipe.reading.out_of_memory import OutOfMemory, is_out_of_memory
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables.parts import Checkpoints

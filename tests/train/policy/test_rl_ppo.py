@@ -13,7 +13,8 @@ from small_runs import train, weights
 from tiny_world import rl_recipe, write_lines
 
 from foresail.data.made.arithmetic import make_problems
-from foresail.recipe.tables.parts import Advantage, Critic, DynamicSampling, Optimizer, Problems
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Advantage, Critic, Optimizer, Problems
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.checkpoint import read_progress

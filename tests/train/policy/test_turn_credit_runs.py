@@ -17,8 +17,9 @@ from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 from foresail.data.problems.hints import with_hint
 from foresail.model.hf import build_model
 from foresail.recipe.tables.credit import Credit
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.environment import Environment
-from foresail.recipe.tables.parts import Advantage, Critic, DynamicSampling, Engine, Sampling
+from foresail.recipe.tables.parts import Advantage, Critic, Engine, Sampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory

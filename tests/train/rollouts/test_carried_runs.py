@@ -13,7 +13,8 @@ from small_runs import train
 from tiny_world import rl_recipe
 
 from foresail.engine.request import Parked, Request
-from foresail.recipe.tables.parts import Checkpoints, DynamicSampling, Sampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Checkpoints, Sampling
 from foresail.records import Sample
 from foresail.rollout.collect import Collected, NoSignal, collect
 from foresail.rollout.leftovers import Leftover

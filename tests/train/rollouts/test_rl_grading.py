@@ -14,7 +14,8 @@ from foresail.data.problems.problems import load_problems
 from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.model.hf import load_model
-from foresail.recipe.tables.parts import DynamicSampling, Problems, Sampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Problems, Sampling
 from foresail.recipe.tables.reward import Reward
 from foresail.records import RunStopped
 from foresail.runlog.directory import RunDirectory

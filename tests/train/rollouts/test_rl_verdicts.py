@@ -12,7 +12,8 @@ import pytest
 from small_runs import train
 from tiny_world import rl_recipe
 
-from foresail.recipe.tables.parts import Checkpoints, DynamicSampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Checkpoints
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, RunStopped, Status, Verdict
 from foresail.rewards import grader

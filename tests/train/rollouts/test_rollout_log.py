@@ -13,7 +13,8 @@ import pytest
 from small_runs import train
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
-from foresail.recipe.tables.parts import Checkpoints, DynamicSampling, Sampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Checkpoints, Sampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.reward import Reward
 from foresail.recipe.tables.sources import HeldOut

@@ -28,7 +28,8 @@ from stale_runs import STEPS, stale_recipe
 from tiny_world import write_lines
 
 from foresail.recipe.stages.rl import Rl
-from foresail.recipe.tables.parts import DynamicSampling, Optimizer, Problems
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Optimizer, Problems
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Sample, Verdict
 from foresail.rewards.by_source import RewardsBySource

@@ -19,7 +19,8 @@ from tiny_world import MAX_NEW, PROBLEMS, rl_recipe, write_lines
 
 from foresail.data.problems.problems import load_problems
 from foresail.recipe.reading.dump import to_toml
-from foresail.recipe.tables.parts import DynamicSampling, Problems
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.timeline import read_step

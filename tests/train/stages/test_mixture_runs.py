@@ -12,7 +12,7 @@ from small_runs import train, weights
 from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe, write_lines
 
 from foresail.data.made.arithmetic import make_problems
-from foresail.recipe.tables.parts import DynamicSampling
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.checkpoint import read_progress

@@ -12,17 +12,9 @@ from tiny_world import MAX_NEW, MAX_PROMPT, PROBLEMS
 
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.stages.online_dpo import OnlineDpo
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.recipe.tables.pairing import OnlineReference, Pairing
-from foresail.recipe.tables.parts import (
-    Checkpoints,
-    DynamicSampling,
-    Lora,
-    Model,
-    Optimizer,
-    Problems,
-    Run,
-    Sampling,
-)
+from foresail.recipe.tables.parts import Checkpoints, Lora, Model, Optimizer, Problems, Run, Sampling
 from foresail.recipe.tables.preferences import PreferenceLoss
 from foresail.recipe.tables.reward import Reward, Term
 from foresail.records import Group, Problem, Sample, Verdict

@@ -16,15 +16,8 @@ from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, write_lines
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.batch_losses import KINDS
 from foresail.data.made.arithmetic import make_problems
-from foresail.recipe.tables.parts import (
-    Advantage,
-    DynamicSampling,
-    Engine,
-    Model,
-    Optimizer,
-    Problems,
-    Sampling,
-)
+from foresail.recipe.tables.dynamic_sampling import DynamicSampling
+from foresail.recipe.tables.parts import Advantage, Engine, Model, Optimizer, Problems, Sampling
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import Status
 from foresail.runlog.directory import RunDirectory
