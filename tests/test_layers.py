@@ -35,6 +35,7 @@ ROWS = {
     "simulate": 7,
     "agents": 7,
     "evaluation": 7,
+    "curate": 7,
     "check": 8,
     "train": 8,
     "serve": 8,
@@ -61,6 +62,10 @@ EXTRAS = {
     "ray",
     "vllm",
     "zstandard",
+    "fastwarc",
+    "resiliparse",
+    "pypdfium2",
+    "xxhash",
 }
 
 

@@ -1,0 +1,33 @@
+"""What passes through a curation pipeline: a document, and the reason for which one is dropped.
+
+    Document(id="web-0001:17", url="https://a.org/", text="Once upon a time …", metadata={"language": "en"})
+    Drop("too_short", "12 characters, at least 200 are required")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """`content` is a page or file as it was read (HTML, PDF); a step that extracts turns it into `text`.
+
+    `metadata` holds what JSON can: columns of the source, and what steps measured ("language", "quality").
+    """
+
+    id: str
+    text: str = ""
+    url: str = ""
+    content: bytes = b""
+    media_type: str = "text/plain"
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """`reason` is one word and is counted; `detail` is of this document alone."""
+
+    reason: str
+    detail: str = ""
