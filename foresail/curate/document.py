@@ -1,7 +1,7 @@
 """What passes through a curation pipeline: a document, and the reason for which one is dropped.
 
-    Document(id="web-0001:17", url="https://a.org/", text="Once upon a time …", metadata={"language": "en"})
-    Drop("too_short", "12 characters, at least 200 are required")
+Document(id="web-0001:17", url="https://a.org/", text="Once upon a time …", metadata={"language": "en"})
+Drop("too_short", "12 characters, at least 200 are required")
 """
 
 from __future__ import annotations
