@@ -16,8 +16,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resiliparse.parse.html import HTMLTree
-
 VOID = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
 )
@@ -64,6 +62,8 @@ class Page:
 
 
 def read_page(html: str) -> Page:
+    from resiliparse.parse.html import HTMLTree
+
     document = HTMLTree.parse(html).document
     return flatten(document.html if document is not None else "")
 
