@@ -1,11 +1,15 @@
-"""Shields child processes from Ctrl-C, which a terminal sends to all of its processes."""
+"""Child processes and signals: shielded from Ctrl-C, which a terminal sends to all; killed with their parent."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+
+PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
@@ -23,3 +27,11 @@ def shielded_from_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def die_with_parent(parent: int) -> None:
+    """The calling process is killed as soon as its parent ends; only Linux can do that."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)

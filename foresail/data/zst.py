@@ -1,6 +1,7 @@
-"""Reads a .zst file with all of its frames: `pzstd` and `cat a.zst b.zst` make several.
+"""Reads and writes .zst files. All frames are read: `pzstd` and `cat a.zst b.zst` make several.
 
     open_zst(Path("web.jsonl.zst")).readline() -> b'{"text": …'
+    with create_zst(Path("web.jsonl.zst")) as file: file.write(b'{"text": …')
 
 The reader of `zstandard` has no lines, ends with the first frame, and takes a truncated file for a whole one.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 AT_ONCE = 2**14  # compressed bytes: what they come to stays in memory
 MAX_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
@@ -39,11 +40,21 @@ class Unpacked(io.RawIOBase):
         return size
 
 
-def unpack(path: Path) -> Iterator[bytes]:
+def create_zst(path: Path, level: int = 3) -> IO[bytes]:
+    writer: IO[bytes] = import_zstandard(path).ZstdCompressor(level=level).stream_writer(path.open("wb"))
+    return writer
+
+
+def import_zstandard(path: Path) -> Any:
     try:
         import zstandard
     except ImportError as error:
         raise ImportError(f"{path} needs zstandard: pip install zstandard; or compress it as .gz") from error
+    return zstandard
+
+
+def unpack(path: Path) -> Iterator[bytes]:
+    zstandard = import_zstandard(path)
     frame = None
     with path.open("rb") as file:
         while packed := file.read(AT_ONCE):

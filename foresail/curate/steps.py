@@ -1,0 +1,14 @@
+"""Every built-in step: its name in recipes, and the settings class behind it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+STEPS: dict[str, str] = {}
+
+
+def step_type(name: str) -> Any:
+    """step_type("minhash") -> the class of its settings; imported only when a recipe names it."""
+    module, _, attribute = STEPS[name].partition(":")
+    return getattr(import_module(module), attribute)
