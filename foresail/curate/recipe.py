@@ -81,12 +81,17 @@ class NamedStep:
 
     @property
     def label(self) -> str:
-        return f"{self.number} {self.name}"
+        """ "2 length"; of a user's step without its folder: "3 cleaning.py:fix"."""
+        return f"{self.number} {Path(self.name).name}"
 
     @property
     def sees_all(self) -> bool:
         """Whether it decides only after it has seen all documents."""
         return hasattr(self.settings, "collect")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes build it again: they find a user's class by its file, not by a module's name."""
+        return build_step, (self.number, {"name": self.name, **self.keys})
 
 
 @dataclass(frozen=True)

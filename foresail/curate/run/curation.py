@@ -57,7 +57,7 @@ class Summary:
     def dropped(self) -> dict[str, dict[str, int]]:
         """By step and reason, in the order of the steps."""
         merged = {step: dict(reasons) for phase in self.phases for step, reasons in phase.dropped.items()}
-        return {step: merged[step] for step in self.steps if step in merged}
+        return {step: merged[step] for step in (*self.steps, *merged) if step in merged}
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -53,8 +53,8 @@ def begin_plan(out: Path, plan: dict[str, Any]) -> None:
             )
         write_text(file, json.dumps(plan, indent=1, ensure_ascii=False) + "\n")
         return
-    before = json.loads(file.read_text(encoding="utf-8"))
-    if before == json.loads(json.dumps(plan)):
+    before, plan = json.loads(file.read_text(encoding="utf-8")), json.loads(json.dumps(plan))
+    if before == plan:
         return
     raise ValueError(
         f"{out} was begun with {difference(before, plan)}; choose another folder with out=…, or remove this one"

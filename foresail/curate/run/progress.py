@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-FORM = struct.Struct("<qqq64s")
+FORM = struct.Struct("<qqq128s")
 PROGRESS = ".progress"
 READ = "read"  # the label of the reader
 
@@ -48,7 +48,7 @@ class Progress:
     def write(self, reached: Reached) -> None:
         self.reached = reached
         *counts, label = reached
-        os.pwrite(self.file, FORM.pack(*counts, label.encode()[:64]), 0)
+        os.pwrite(self.file, FORM.pack(*counts, label.encode()[:128]), 0)
 
     @staticmethod
     def read(folder: Path, piece: str) -> Reached:
