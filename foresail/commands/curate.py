@@ -11,8 +11,8 @@ from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Overrides, RecipeFile
 
 if TYPE_CHECKING:
+    from foresail.curate.curation import Summary
     from foresail.curate.recipe import CurationRecipe
-    from foresail.curate.run.curation import Summary
     from foresail.curate.run.tracker import Standing
 
 
@@ -57,7 +57,7 @@ def why(
 def run(recipe: CurationRecipe) -> Summary:
     from rich.progress import Progress
 
-    from foresail.curate.run.curation import curate as run_curation
+    from foresail.curate.curation import curate as run_curation
 
     with Progress(transient=True) as progress:
         bar = progress.add_task("reading")

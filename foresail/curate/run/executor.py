@@ -6,13 +6,11 @@ with open_executor(cluster, note) as executor:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from foresail.curate.recipe import CurationCluster
 from foresail.curate.run.tracker import Standing, Tracker
 from foresail.data.jobs.pool import Receipt, Worker, run_pieces
 from foresail.data.jobs.rescue import Rescue
@@ -37,17 +35,6 @@ class Executor(Protocol):
     def named(self, label: str) -> RunPieces:
         """What runs pieces, under a name for the display."""
         ...
-
-
-@contextmanager
-def open_executor(cluster: CurationCluster, note: Note | None) -> Iterator[Executor]:
-    if cluster.kind == "local":
-        yield LocalExecutor(cluster.workers, note)
-        return
-    from foresail.curate.run.ray_data import open_ray_executor
-
-    with open_ray_executor(cluster, note) as executor:
-        yield executor
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ Stopped or killed, the same call goes on after the last document whose line is i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from foresail.curate.read.source import list_pieces
-from foresail.curate.recipe import CurationRecipe
+from foresail.curate.recipe import CurationCluster, CurationRecipe
 from foresail.curate.run.corpus_step import run_corpus_step
-from foresail.curate.run.executor import Executor, Note, open_executor
+from foresail.curate.run.executor import Executor, LocalExecutor, Note
 from foresail.curate.run.folders import corpus_step_folder, phase_folder
 from foresail.curate.run.ledger import DONE
 from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phase, split_phases
@@ -84,6 +85,17 @@ def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
         write_text(out / SUMMARY, json.dumps(summary.as_json(), indent=1, ensure_ascii=False) + "\n")
         write_report(recipe, summary)
     return summary
+
+
+@contextmanager
+def open_executor(cluster: CurationCluster, note: Note | None) -> Iterator[Executor]:
+    if cluster.kind == "local":
+        yield LocalExecutor(cluster.workers, note)
+        return
+    from foresail.curate.run.ray_data import open_ray_executor
+
+    with open_ray_executor(cluster, note) as executor:
+        yield executor
 
 
 def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor) -> Summary:

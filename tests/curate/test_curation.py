@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_recipe import small_recipe, step, write_inputs
 
+from foresail.curate.curation import curate
 from foresail.curate.recipe import build_curation, load_curation
 from foresail.curate.run.against import compare
-from foresail.curate.run.curation import curate
 from foresail.curate.run.why import explain
 from foresail.data.zst import open_zst
 from foresail.recipe.reading.load import RecipeError
