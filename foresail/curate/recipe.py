@@ -30,9 +30,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from foresail.curate.read.source import Source
+from foresail.curate.sink import Sink
 from foresail.curate.steps import STEPS, step_type
 from foresail.curate.user_step import UserStep, is_user_code
-from foresail.curate.write.sink import Sink
 from foresail.recipe.keys import Tables
 from foresail.recipe.reading.load import RecipeError, check_table, complaint, read_toml
 from foresail.recipe.reading.overrides import parse_value, split_overrides

@@ -11,8 +11,8 @@ from typing import Any
 from foresail.curate.recipe import CurationRecipe
 from foresail.curate.run.executor import Executor
 from foresail.curate.run.folders import WORK
+from foresail.curate.sink import Sink
 from foresail.curate.write.shards import open_shards, plan_shards
-from foresail.curate.write.sink import Sink
 from foresail.data.corpus.documents import TextForm
 from foresail.data.corpus.tokenize import tokenize
 from foresail.runlog.atomic import clean_leftovers

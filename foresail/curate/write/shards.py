@@ -17,7 +17,7 @@ import orjson
 
 from foresail.curate.document import Document
 from foresail.curate.run.ledger import check_ledger, kept_documents
-from foresail.curate.write.sink import Sink
+from foresail.curate.sink import Sink
 from foresail.data.zst import create_zst
 from foresail.runlog.atomic import explained, sync
 
