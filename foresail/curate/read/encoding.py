@@ -6,6 +6,8 @@ decode_text("สวัสดี".encode("cp874")) -> ("สวัสดี", "cp8
 from __future__ import annotations
 
 import codecs
+import unicodedata
+from collections import Counter
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -14,6 +16,20 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# what the detector answers, and what writers use: the same letters and some more
+WIDER = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+}
+UNLIKELY = ("utf-8", "ascii", "iso8859-3", "iso8859-4", "iso8859-10", "iso8859-13", "iso8859-14")
+WESTERN = frozenset(
+    "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜß´’‘“”–—…«»¿¡ªº°§©€".encode("cp1252")
+)
+THAI = frozenset(range(0xA1, 0xFC))
 SAMPLE = 2**16  # bytes a guess is made from
 BROKEN_SHARE = 0.01  # of the characters beyond ASCII: more of them broken, and the text is not UTF-8
 
@@ -28,6 +44,8 @@ def decode_text(data: bytes, encoding: str = "auto", hint: str = "") -> tuple[st
             return data[len(mark) :].decode(name, errors="replace"), name
     if encoding != "auto":
         return data.decode(encoding, errors="replace"), encoding
+    if b"\0" in data[:SAMPLE] and (name := without_mark(data[:SAMPLE])) is not None:
+        return data.decode(name, errors="replace"), name
     try:
         return data.decode(), "utf-8"
     except UnicodeDecodeError:
@@ -36,11 +54,16 @@ def decode_text(data: bytes, encoding: str = "auto", hint: str = "") -> tuple[st
         return data.decode(errors="replace"), "utf-8"
     for name in (hint, guess_encoding(data[:SAMPLE])):
         try:
-            return data.decode(name), name
+            return tidy(data.decode(name), name), name
         except (LookupError, ValueError):
             continue
     name = guess_encoding(data[:SAMPLE])
-    return data.decode(name, errors="replace"), name
+    return tidy(data.decode(name, errors="replace"), name), name
+
+
+def tidy(text: str, name: str) -> str:
+    """The Vietnamese code page writes tones as marks behind their letter."""
+    return unicodedata.normalize("NFC", text) if name in ("cp1258", "windows-1258") else text
 
 
 def is_damaged_utf8(sample: bytes) -> bool:
@@ -54,13 +77,36 @@ def is_damaged_utf8(sample: bytes) -> bool:
 def guess_encoding(sample: bytes) -> str:
     from resiliparse.parse.encoding import detect_encoding
 
-    name = detect_encoding(sample) or "utf-8"
     try:
-        return codecs.lookup(name).name
+        name = codecs.lookup(detect_encoding(sample) or "utf-8").name
     except LookupError:
-        return "latin-1"
+        name = "utf-8"
+    name = WIDER.get(name, name)
+    if name in UNLIKELY:  # the detector has no idea: the sample is short, or mostly ASCII
+        high = Counter(byte for byte in sample if byte > 0x7F)
+        if WESTERN.issuperset(high):
+            return "cp1252"
+        thai = sum(number for byte, number in high.items() if byte in THAI)
+        if thai >= 0.98 * high.total() and longest_run(sample) >= 6:
+            return "cp874"
+    return "cp1252" if name in ("utf-8", "ascii") else name
+
+
+def without_mark(sample: bytes) -> str | None:
+    """UTF-16 without a mark has a NUL in every ASCII letter, on one side."""
+    low, high = sample[::2].count(0), sample[1::2].count(0)
+    if max(low, high) < 3 or max(low, high) < 0.1 * len(sample) or min(low, high) > 0.1 * max(low, high):
+        return None
+    return "utf-16-le" if high > low else "utf-16-be"
+
+
+def longest_run(sample: bytes) -> int:
+    """Of bytes beyond ASCII: words of a script of its own."""
+    return max(map(len, bytes(byte if byte > 0x7F else 0x20 for byte in sample).split()), default=0)
 
 
 def is_binary(data: bytes) -> bool:
     """No text holds NUL, but that of UTF-16 and UTF-32."""
-    return b"\0" in data[:SAMPLE] and not data.startswith(tuple(mark for mark, _ in MARKS))
+    if b"\0" not in data[:SAMPLE] or data.startswith(tuple(mark for mark, _ in MARKS)):
+        return False
+    return without_mark(data[:SAMPLE]) is None
