@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.commands.curate import curate, why
 from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import (
     AnswerKey,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from foresail.recipe.tables.parts import Problems
 
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
+data_app.command()(curate)
+data_app.command()(why)
 
 
 @data_app.command(name="check-answers")

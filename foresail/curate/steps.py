@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-STEPS: dict[str, str] = {}
+STEPS: dict[str, str] = {
+    "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+}
 
 
 def step_type(name: str) -> Any:

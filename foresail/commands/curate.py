@@ -1,0 +1,90 @@
+"""`foresail data curate` and `foresail data why`: documents from sources to sinks, and what became of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from foresail.commands.interruption import explaining_interrupt
+from foresail.commands.options import Overrides, RecipeFile
+
+if TYPE_CHECKING:
+    from foresail.curate.curation import Summary
+    from foresail.curate.recipe import CurationRecipe
+    from foresail.curate.run.tracker import Standing
+
+
+def curate(
+    recipe: RecipeFile,
+    overrides: Overrides = None,
+    against: Annotated[
+        Path | None, typer.Option(help="another recipe: which documents does this one gain and lose?")
+    ] = None,
+) -> None:
+    """Sources, steps, sinks: read, extract, clean, choose; stopped or killed, it goes on where it was."""
+    from foresail.curate.recipe import load_curation
+
+    loaded = load_curation(recipe, overrides or [])
+    other = load_curation(against) if against is not None else None
+    if other is not None and other.out.resolve() == loaded.out.resolve():
+        raise ValueError(
+            f"{recipe} and {against} have the same out, {loaded.out}; give one of them another folder"
+        )
+    with explaining_interrupt("the same command goes on after the last document"):
+        print(describe_summary(run(loaded), loaded.out))
+        if other is None:
+            return
+        from foresail.curate.run.against import compare
+
+        run(other)
+        print(compare(loaded, other).describe())
+
+
+def why(
+    recipe: RecipeFile,
+    document: Annotated[str, typer.Argument(help="id or address of a document")],
+    overrides: Overrides = None,
+) -> None:
+    """Every step's verdict on one document of a curation."""
+    from foresail.curate.recipe import load_curation
+    from foresail.curate.run.why import explain
+
+    print(*explain(load_curation(recipe, overrides or []), document), sep="\n")
+
+
+def run(recipe: CurationRecipe) -> Summary:
+    from rich.progress import Progress
+
+    from foresail.curate.curation import curate as run_curation
+
+    with Progress(transient=True) as progress:
+        bar = progress.add_task("reading")
+
+        def note(standing: Standing) -> None:
+            words = f"{standing.label}: {standing.describe()}"
+            progress.update(bar, description=words, completed=standing.pieces_done, total=standing.pieces)
+
+        return run_curation(recipe, note)
+
+
+def describe_summary(summary: Summary, out: Path) -> str:
+    """Counts by reason, then where the output lies."""
+    lines = [f"{summary.inputs:,} documents read, {summary.kept:,} kept"]
+    for step, reasons in summary.dropped().items():
+        each = ", ".join(
+            f"{reason} {count:,}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
+        )
+        lines.append(f"  {step:<28} −{sum(reasons.values()):,}: {each}")
+    lines += [f"{out}/{name}: {describe_output(output)}" for name, output in summary.outputs.items()]
+    return "\n".join([*lines, f"report: {out}/report.html"])
+
+
+def describe_output(output: dict[str, dict[str, int]]) -> str:
+    """describe_output({"documents": {"": 790}}) -> "790 documents"."""
+    documents = output["documents"]
+    words = f"{sum(documents.values()):,} documents"
+    if "tokens" in output:
+        words += f", {sum(output['tokens'].values()):,} tokens"
+    return words if [*documents] in ([""], []) else f"{words} in {len(documents)} folders"

@@ -1,0 +1,72 @@
+"""Rows of parquet files, in pieces of row groups; ids are numbered by row: "web/a.parquet:4711".
+
+Rows are passed over without making Python objects of them. A group that cannot be read is one drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foresail.curate.document import Document, Drop
+from foresail.curate.read.files import Damaged, open_regular
+from foresail.curate.read.lines import drop_record
+from foresail.curate.read.piece import ReadPiece, Record, Source
+from foresail.curate.read.row import row_document
+from foresail.data.files import ROWS_AT_ONCE, excerpt, open_parquet
+
+
+def parquet_records(piece: ReadPiece) -> Iterator[Record]:
+    path, name = Path(piece.folder, piece.files[0]), piece.names[0]
+    try:
+        open_regular(path).close()
+        file = open_parquet(path)
+    except Damaged as damage:
+        yield partial(drop_record, f"{name}:0", damage.drop)
+        return
+    except (ValueError, OSError) as error:
+        yield partial(drop_record, f"{name}:0", Drop("damaged", str(error)[:200]))
+        return
+    with file:
+        metadata = file.metadata
+        stop = metadata.num_row_groups if piece.stop is None else piece.stop
+        number = sum(metadata.row_group(group).num_rows for group in range(piece.start))
+        for group in range(piece.start, min(stop, metadata.num_row_groups)):
+            yield from group_records(file, group, number, name, piece.source)
+            number += metadata.row_group(group).num_rows
+
+
+def group_records(file: Any, group: int, number: int, name: str, source: Source) -> Iterator[Record]:
+    import pyarrow
+
+    try:
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+            rows: list[list[Any]] = []  # filled when the first of these rows is parsed
+            for index in range(batch.num_rows):
+                yield partial(batch_record, batch, rows, index, f"{name}:{number + index}", source)
+            number += batch.num_rows
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        yield partial(
+            drop_record, f"{name}:{number}", Drop("damaged", f"row group {group}: {str(error)[:200]}")
+        )
+
+
+def batch_record(
+    batch: Any, rows: list[list[Any]], index: int, place: str, source: Source
+) -> tuple[str, Document | Drop]:
+    if not rows:
+        try:
+            rows.append(batch.to_pylist())
+        except (UnicodeDecodeError, ValueError, OverflowError):  # one row is broken; find out which
+            rows.append([None] * batch.num_rows)
+    row = rows[0][index]
+    if row is None:
+        try:
+            [row] = batch.slice(index, 1).to_pylist()
+        except (UnicodeDecodeError, ValueError, OverflowError) as error:
+            return place, Drop("broken_encoding", excerpt(str(error)))
+    return row_document(row, place, source)

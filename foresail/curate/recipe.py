@@ -1,0 +1,162 @@
+"""A curation recipe: sources, steps in their order, sinks.
+
+    out = "curated/web"
+
+    [[source]]
+    path = "crawl/*.warc.gz"
+
+    [[step]]
+    name = "extract"
+
+    [[step]]
+    name = "cleaning.py:fix_quotes"     # your own: document in; document, documents or Drop out
+    style = "english"                   # its keyword arguments
+
+    [[sink]]
+    kind = "jsonl"
+
+A step's keys depend on its name (`curate/steps.py`). `step#2.style=french` on the command line changes the second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from foresail.curate.read.source import Source
+from foresail.curate.sink import Sink
+from foresail.curate.steps import STEPS, step_type
+from foresail.curate.user_step import UserStep, is_user_code
+from foresail.recipe.keys import Tables
+from foresail.recipe.reading.load import RecipeError, check_table, complaint, read_toml
+from foresail.recipe.reading.overrides import parse_value, split_overrides
+from foresail.recipe.tables.parts import Part
+
+OF_STEP = re.compile(r"step#(\d+)\.(.+)")
+
+
+class CurationCluster(Part):
+    """Where the processes are."""
+
+    kind: Literal["local", "ray"] = Field(
+        "local",
+        description="local: processes of this machine; ray: Ray Data on a cluster, with the same output",
+    )
+    workers: int = Field(0, ge=0, description="processes; 0: one for every core")
+    address: str | None = Field(
+        None, description="address of a running Ray cluster, or auto; default: start one on this machine"
+    )
+
+
+class Curation(Part):
+    """What a recipe says beside its steps."""
+
+    out: str = Field(description="folder of the output, the report, and what a stopped run goes on with")
+    seed: int = Field(0, description="for steps that draw at random")
+    max_cpu_seconds: float = Field(
+        60.0, gt=0, description="CPU time for one document; one that needs more is dropped as stalled"
+    )
+    worker_memory_gib: float = Field(
+        8.0, gt=0, description="memory of one process; a document that needs more is dropped"
+    )
+    source: Tables[Source] = Field((), description="what is read, in this order")
+    sink: Tables[Sink] = Field((), description="what is written; default: JSONL")
+    cluster: CurationCluster = CurationCluster()
+
+
+@dataclass(frozen=True)
+class NamedStep:
+    """A step at its place in the recipe. `settings` is a Step or a CorpusStep; `keys` is what the recipe says."""
+
+    number: int
+    name: str
+    settings: Any
+    keys: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """ "2 length"; of a user's step without its folder: "3 cleaning.py:fix"."""
+        return f"{self.number} {Path(self.name).name}"
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it decides only after it has seen all documents."""
+        return hasattr(self.settings, "collect")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes build it again: they find a user's class by its file, not by a module's name."""
+        return build_step, (self.number, {"name": self.name, **self.keys})
+
+
+@dataclass(frozen=True)
+class CurationRecipe:
+    curation: Curation
+    steps: tuple[NamedStep, ...]
+
+    @property
+    def out(self) -> Path:
+        return Path(self.curation.out)
+
+
+def load_curation(path: str | Path, overrides: Sequence[str] = ()) -> CurationRecipe:
+    return build_curation(read_toml(Path(path)), str(path), overrides)
+
+
+def build_curation(
+    table: dict[str, Any], name: str = "recipe", overrides: Sequence[str] = ()
+) -> CurationRecipe:
+    """The recipe that nested dicts describe; one error lists all mistakes."""
+    settings, mistakes = split_overrides(overrides)
+    entries = table.pop("step", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise complaint(name, ["step: write each step as a table, [[step]]"])
+    change_steps(entries, settings, mistakes)
+    steps = []
+    for number, entry in enumerate(entries, start=1):
+        try:
+            steps.append(build_step(number, entry))
+        except RecipeError as error:
+            mistakes.append(str(error))
+    try:
+        curation = check_table(name, table, settings, [], Curation)
+    except RecipeError as error:
+        mistakes.append(str(error).removeprefix(f"{name}: "))
+    else:
+        if not curation.source:
+            mistakes.append('source is missing; add [[source]] with path = "…"')
+    if mistakes:
+        raise complaint(name, mistakes)
+    return CurationRecipe(curation, tuple(steps))
+
+
+def change_steps(entries: list[dict[str, Any]], settings: dict[str, str], mistakes: list[str]) -> None:
+    """Lay overrides such as `step#2.min_chars=100` over the steps, and take them out of `settings`."""
+    for key in [*settings]:
+        if not (match := OF_STEP.fullmatch(key)):
+            continue
+        number, text = int(match[1]), settings.pop(key)
+        if not 1 <= number <= len(entries):
+            mistakes.append(f"{key}: there are {len(entries)} steps; count from 1")
+        else:
+            entries[number - 1][match[2]] = parse_value(text, None)
+
+
+def build_step(number: int, entry: dict[str, Any]) -> NamedStep:
+    place = f"step#{number}"
+    name = entry.get("name")
+    keys = {key: value for key, value in entry.items() if key != "name"}
+    if not isinstance(name, str):
+        raise RecipeError(f'{place}: name is missing; write name = "…"')
+    if is_user_code(name):
+        return NamedStep(number, name, UserStep.check(place, name, keys), keys)
+    if name not in STEPS:
+        near = get_close_matches(name, STEPS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(STEPS))}"
+        raise RecipeError(f"{place}: there is no step {name!r}; {hint} Your own is file.py:function")
+    return NamedStep(number, name, check_table(f"{place} ({name})", keys, {}, [], step_type(name)), keys)

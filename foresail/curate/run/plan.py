@@ -1,0 +1,84 @@
+"""What a curation folder was begun with; it goes on only with the same sources and steps.
+
+`plan.json` holds the steps as the recipe has them, the code of users' steps, and the size and a checksum of the two
+ends of every file that is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from foresail.curate.read.piece import ReadPiece
+from foresail.curate.recipe import CurationRecipe
+from foresail.curate.user_step import code_fingerprint
+from foresail.data.corpus.documents import describe_file
+from foresail.data.jobs.plan import PLAN
+from foresail.runlog.atomic import write_text
+
+FORMAT = 1
+
+
+def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "sources": [describe_piece(piece) for piece in pieces],
+        "steps": [
+            {"name": step.name, "keys": step.keys, "code": code_fingerprint(step.name)}
+            for step in recipe.steps
+        ],
+        "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
+    }
+
+
+def describe_piece(piece: ReadPiece) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for file in piece.files:
+        path = Path(piece.folder) / file
+        entry = describe_file(path) if path.is_file() else {"path": str(path)}
+        digest.update(json.dumps(entry, sort_keys=True).encode("utf-8", "surrogateescape"))
+    return {"piece": str(piece), "settings": piece.source.model_dump(), "checksum": digest.hexdigest()}
+
+
+def begin_plan(out: Path, plan: dict[str, Any]) -> None:
+    """Write the plan, or compare it with the one that is there."""
+    file = out / PLAN
+    if not file.exists():
+        if foreign := sorted(path.name for path in out.iterdir() if not path.name.startswith(".")):
+            raise FileExistsError(
+                f"{out} holds {foreign[0]} and is no curation; choose another folder for out"
+            )
+        write_text(file, json.dumps(plan, indent=1, ensure_ascii=False) + "\n")
+        return
+    before, plan = json.loads(file.read_text(encoding="utf-8")), json.loads(json.dumps(plan))
+    if before == plan:
+        return
+    raise ValueError(
+        f"{out} was begun with {difference(before, plan)}; choose another folder with out=…, or remove this one"
+    )
+
+
+def difference(before: dict[str, Any], plan: dict[str, Any]) -> str:
+    """What has changed, in words."""
+    if before.get("format") != plan["format"]:
+        return "another version of Foresail"
+    for number, (old, new) in enumerate(zip(before["steps"], plan["steps"], strict=False), start=1):
+        if old["name"] != new["name"]:
+            return f"another step#{number}: {old['name']}, not {new['name']}"
+        if old["keys"] != new["keys"]:
+            keys = [
+                key for key in {**old["keys"], **new["keys"]} if old["keys"].get(key) != new["keys"].get(key)
+            ]
+            return f"another {keys[0]} of step#{number} ({new['name']})"
+        if old["code"] != new["code"]:
+            return f"other code of step#{number} ({new['name']})"
+    if len(before["steps"]) != len(plan["steps"]):
+        return f"{len(before['steps'])} steps, not {len(plan['steps'])}"
+    if before["sources"] != plan["sources"]:
+        pairs = zip(before["sources"], plan["sources"], strict=False)
+        changed = next((new["piece"] for old, new in pairs if old != new), None)
+        return f"other content of {changed}" if changed else "more or fewer files"
+    return "other limits of CPU time or memory"

@@ -1,0 +1,141 @@
+"""Tells every step's verdict on one document, by running it again.
+
+    explain(recipe, "web/a.jsonl:17")
+    -> ["read: 4,017 bytes, text/html", "1 extract: 2,310 characters, title = 'Soup'", "2 minhash: dropped, …"]
+
+Steps that need all documents are not run again; what they have decided is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from foresail.curate.document import Document, Drop
+from foresail.curate.read.source import list_pieces, read_documents
+from foresail.curate.recipe import CurationRecipe, NamedStep
+from foresail.curate.run.chain import Chain, Result, settle
+from foresail.curate.run.corpus_step import DECISIONS
+from foresail.curate.run.folders import corpus_step_folder, ledgers, phase_folder, phase_folders
+from foresail.curate.run.ledger import DONE, kept_documents
+from foresail.curate.run.phase import split_phases
+from foresail.data.zst import open_zst
+
+SHOWN = 60  # characters of a value
+Verdict = str
+
+
+def explain(recipe: CurationRecipe, name: str) -> list[Verdict]:
+    """`name` is an id or an address."""
+    piece, number = locate(recipe, name)
+    pieces = [piece for source in recipe.curation.source for piece in list_pieces(source)]
+    _, read = next(iter(read_documents(pieces[int(piece)], number)))
+    if isinstance(read, Drop):
+        return [f"read: dropped, {describe_drop(read.reason, read.detail)}"]
+    size = len(read.content) or len(read.text.encode("utf-8", "replace"))
+    verdicts = [f"read: {read.id}, {size:,} bytes, {read.media_type}"]
+    documents: Sequence[Document] = [read]
+    for phase, (decided, steps) in enumerate(split_phases(recipe.steps)):
+        if decided is not None and documents:
+            documents = [*apply_decisions(recipe, phase, decided, piece, documents, verdicts)]
+        for step in steps:
+            documents = [*run_step(step, documents, verdicts)]
+    return [*verdicts, *(f"kept: {document.id}, {len(document.text):,} characters" for document in documents)]
+
+
+def locate(recipe: CurationRecipe, name: str) -> tuple[str, int]:
+    """The piece and the number there of the document with this id or address."""
+    folders = phase_folders(recipe)
+    if not ledgers(folders[0]):
+        raise ValueError(f"{recipe.out} holds no finished ledger; run foresail data curate first")
+    searched = orjson.dumps(name)
+    for folder in folders:
+        for file in ledgers(folder):
+            with open_zst(file) as lines:
+                for line in lines:
+                    if searched not in line:
+                        continue
+                    entry = orjson.loads(line)
+                    if name not in names_of(entry):
+                        continue
+                    piece = file.name.removesuffix(DONE)
+                    if folder == folders[0]:
+                        return piece, entry["n"]
+                    return locate_in(folders[0] / file.name, entry["id"]) or (piece, entry["n"])
+    raise ValueError(
+        f"no document of {recipe.out} has the id or address {name!r}; ids stand in the output and in the report"
+    )
+
+
+def locate_in(file: Path, name: str) -> tuple[str, int] | None:
+    with open_zst(file) as lines:
+        for line in lines:
+            entry = orjson.loads(line)
+            if name in names_of(entry):
+                return file.name.removesuffix(DONE), entry["n"]
+    return None
+
+
+def names_of(entry: dict[str, Any]) -> Iterator[str]:
+    """Ids and addresses of what was read and of what became of it."""
+    yield entry["id"]
+    for row in (*entry["kept"], *(drop["document"] for drop in entry["dropped"])):
+        yield row["id"]
+        yield row.get("url", "")
+
+
+def run_step(step: NamedStep, documents: Sequence[Document], verdicts: list[Verdict]) -> Iterator[Document]:
+    for document, result in zip(documents, Chain([step]).run(documents), strict=True):
+        yield from note_result(step.label, document, result, verdicts)
+
+
+def apply_decisions(
+    recipe: CurationRecipe,
+    phase: int,
+    step: NamedStep,
+    piece: str,
+    documents: Sequence[Document],
+    verdicts: list[Verdict],
+) -> Iterator[Document]:
+    decide = step.settings.open(corpus_step_folder(recipe, phase, step) / DECISIONS / piece)
+    before = phase_folder(recipe, phase - 1) / f"{piece}{DONE}"
+    places = {document.id: place for place, document in enumerate(kept_documents(before))}
+    for document in documents:
+        result = Result()
+        result.kept += settle(decide(places[document.id], document), step.label, document, result)
+        yield from note_result(step.label, document, result, verdicts)
+
+
+def note_result(
+    label: str, document: Document, result: Result, verdicts: list[Verdict]
+) -> Iterator[Document]:
+    for drop in result.dropped:
+        verdicts.append(f"{label}: dropped, {describe_drop(drop.reason, drop.detail)}")
+    for kept in result.kept:
+        verdicts.append(f"{label}: {describe_change(document, kept)}")
+        yield kept
+
+
+def describe_drop(reason: str, detail: str) -> str:
+    return f"{reason} ({detail})" if detail else reason
+
+
+def describe_change(before: Document, after: Document) -> str:
+    """describe_change(…, …) -> "2,310 characters, language = 'id'"."""
+    changes = []
+    if after.id != before.id:
+        changes.append(f"as {after.id}")
+    if after.text != before.text:
+        same = next(
+            (n for n, (old, new) in enumerate(zip(before.text, after.text, strict=False)) if old != new), 0
+        )
+        where = f", changed from character {same:,} on" if before.text else ""
+        changes.append(f"{len(after.text):,} characters, {len(before.text):,} before{where}")
+    for key, value in after.metadata.items():
+        if key not in before.metadata or before.metadata[key] != value:
+            shown = repr(value)
+            changes.append(f"{key} = {shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + '…'}")
+    return ", ".join(changes) or "unchanged"
