@@ -56,7 +56,10 @@ def small_files() -> dict[str, bytes]:
 
 
 def json_rows() -> bytes:
-    rows = [{"id": f"row-{n}", "text": f"{THAI} {n} " + "sea " * n, "url": f"http://a/{n}", "n": n} for n in range(30)]
+    rows = [
+        {"id": f"row-{n}", "text": f"{THAI} {n} " + "sea " * n, "url": f"http://a/{n}", "n": n}
+        for n in range(30)
+    ]
     return "".join(json.dumps(row, ensure_ascii=n % 2 == 0) + "\n" for n, row in enumerate(rows)).encode()
 
 
@@ -103,18 +106,26 @@ def response(number: int) -> bytes:
 def warc_record(number: int) -> bytes:
     block = response(number)
     return (
-        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
-        b"WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
-        b"Content-Length: %d\r\n\r\n" % (number, number, len(block))
-    ) + block + b"\r\n\r\n"
+        (
+            b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
+            b"WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+            b"Content-Length: %d\r\n\r\n" % (number, number, len(block))
+        )
+        + block
+        + b"\r\n\r\n"
+    )
 
 
 def wet_record(number: int) -> bytes:
     text = f"{THAI} {number}\n".encode() * 5
     return (
-        b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
-        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % (number, number, len(text))
-    ) + text + b"\r\n\r\n"
+        (
+            b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
+            b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % (number, number, len(text))
+        )
+        + text
+        + b"\r\n\r\n"
+    )
 
 
 def arc_records() -> list[bytes]:
@@ -169,7 +180,9 @@ def book() -> bytes:
 
 def letter() -> bytes:
     paragraph = "<w:p><w:r><w:t>Dear crew, we sail.</w:t></w:r></w:p>"
-    item = '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>rope</w:t></w:r></w:p>'
+    level = '<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr></w:pPr>'
+    item = f"<w:p>{level}<w:r><w:t>rope</w:t></w:r></w:p>"
+    style = '<w:style w:styleId="T"><w:name w:val="Title"/></w:style>'
     table = f"<w:tbl><w:tr><w:tc>{paragraph}</w:tc><w:tc>{paragraph}</w:tc></w:tr></w:tbl>"
     formula = (
         "<w:p><m:oMath><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num>"
@@ -180,6 +193,6 @@ def letter() -> bytes:
         {
             "[Content_Types].xml": "<Types/>",
             "word/document.xml": f'<w:document xmlns:w="{W}" xmlns:m="{M}"><w:body>{body}</w:body></w:document>',
-            "word/styles.xml": f'<w:styles xmlns:w="{W}"><w:style w:styleId="T"><w:name w:val="Title"/></w:style></w:styles>',
+            "word/styles.xml": f'<w:styles xmlns:w="{W}">{style}</w:styles>',
         }
     )

@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "extract": "foresail.curate.extract.step:Extract",
+    "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
+    "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
 }
 

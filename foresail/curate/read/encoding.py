@@ -44,8 +44,8 @@ def decode_text(data: bytes, encoding: str = "auto", hint: str = "") -> tuple[st
             return data[len(mark) :].decode(name, errors="replace"), name
     if encoding != "auto":
         return data.decode(encoding, errors="replace"), encoding
-    if b"\0" in data[:SAMPLE] and (name := without_mark(data[:SAMPLE])) is not None:
-        return data.decode(name, errors="replace"), name
+    if b"\0" in data[:SAMPLE] and (wide := without_mark(data[:SAMPLE])) is not None:
+        return data.decode(wide, errors="replace"), wide
     try:
         return data.decode(), "utf-8"
     except UnicodeDecodeError:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from small_docx import W, item, make_docx, make_zip, p, style, t, xml
 
+from foresail.curate.document import Document
 from foresail.curate.extract.docx.page import docx_page
+from foresail.curate.extract.docx.step import ExtractDocx
 from foresail.curate.extract.package import Refused
+from foresail.curate.read.kinds import DOCX
 
 
 @pytest.mark.parametrize(
@@ -140,3 +143,13 @@ def test_a_body_that_breaks_off_gives_what_is_before():
         : -len("</w:document>") - 20
     ]
     assert docx_page(make_zip({"word/document.xml": content})).startswith("<p>first</p>")
+
+
+def test_the_step_writes_markdown():
+    body = p(t("Title"), style("Heading1")) + p(t("A ") + f"<m:oMath>{r('x')}</m:oMath>") + item("rope", 1)
+    document = Document(id="a", content=make_docx(body), media_type=DOCX)
+    written = ExtractDocx().open()(document)
+    assert isinstance(written, Document)
+    assert (written.text, written.media_type) == ("# Title\n\nA $x$\n\n- rope", "text/markdown")
+    assert ExtractDocx().open()(Document(id="a", content=b"no zip", media_type=DOCX)).reason == "truncated"
+    assert ExtractDocx().open()(Document(id="a", content=make_docx(p("")), media_type=DOCX)).reason == "empty"

@@ -8,8 +8,10 @@ import zipfile
 import pytest
 from small_docx import make_zip
 
+from foresail.curate.document import Document
 from foresail.curate.extract.epub.book import chapters
 from foresail.curate.extract.epub.chapter import chapter_html
+from foresail.curate.extract.epub.step import ExtractEpub
 from foresail.curate.extract.package import Refused
 
 CONTAINER = b'<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
@@ -106,3 +108,11 @@ def test_names_that_climb_out_are_only_names(tmp_path):
 )
 def test_xhtml_is_written_as_html(xhtml: bytes, html: str):
     assert chapter_html(xhtml) == html
+
+
+def test_the_step_writes_chapters_and_knows_their_title():
+    book = Document(id="a", content=make_zip(book_files(2)), media_type="application/epub+zip")
+    written = ExtractEpub().open()(book)
+    assert isinstance(written, Document)
+    assert (written.text, written.metadata["title"]) == ("# Chapter 0\n\n# Chapter 1", "A Book")
+    assert ExtractEpub().open()(Document(id="a", text="t")) == Document(id="a", text="t")
