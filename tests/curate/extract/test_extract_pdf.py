@@ -121,7 +121,7 @@ def test_hyphens_go_and_paragraphs_are_joined():
         "And text.",
     ]
     assert outcome.metadata == {"pages": 2} and outcome.media_type == "text/markdown"
-    plain = extract(make_pdf([texts, second]), form="text")
+    plain = extract(make_pdf([texts, second]), markup=False)
     assert "\n\nA heading\n\n" in plain.text
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ UNREADABLE = 0.3  # of the characters: their fonts do not say which letters they
 class ExtractPdf(Part):
     """Text of PDFs: columns, hyphens, headers and footers."""
 
-    form: Literal["markdown", "text"] = Field("markdown", description="markdown: headings by size of letters")
+    markup: bool = Field(True, description="headings by the size of letters, as Markdown")
     max_pages: int = Field(2000, ge=1, description="PDFs with more pages are dropped")
 
     def open(self) -> StepFunction:
@@ -47,7 +47,7 @@ def extract_pdf(document: Document, settings: ExtractPdf) -> Document | Drop:
         document,
         text=text,
         content=b"",
-        media_type="text/markdown" if settings.form == "markdown" else "text/plain",
+        media_type="text/markdown" if settings.markup else "text/plain",
         metadata=document.metadata | {"pages": num_pages},
     )
 
@@ -78,7 +78,7 @@ def pdf_text(content: bytes, settings: ExtractPdf) -> tuple[str, int] | Drop:
     if unreadable > UNREADABLE * len(letters):
         return Drop("no_text_layer", "its fonts do not say which letters they are; recognise its text (OCR)")
     lines = [reading_order(page) for page in drop_repeats(segments, heights)]
-    paragraphs = join_lines(lines, headings=settings.form == "markdown")
+    paragraphs = join_lines(lines, headings=settings.markup)
     if not paragraphs:
         return Drop("empty")
     return "\n\n".join(paragraphs), len(segments)
