@@ -39,7 +39,7 @@ test-ray: .venv-ray/installed
 	RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$$(.venv-ray/bin/python -c 'import secrets; print(secrets.token_hex(32))') \
 	OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest tests/rollout/test_ray_instance.py \
 	tests/rollout/test_ray_nodes.py tests/train/ranks/test_ray_runs.py tests/train/ranks/test_ray_ranks.py \
-	tests/train/ranks/test_ray_graders.py
+	tests/train/ranks/test_ray_graders.py tests/curate/test_ray_curation.py
 
 map:
 	@find foresail -name '*.py' -size +0 | sort | while read -r file; do \
@@ -59,7 +59,7 @@ $(BIN)/python:
 .venv-ray/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray
 	.venv-ray/bin/python -m pip install --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[ray]' pytest pytest-xdist hypothesis
+		--editable '.[ray,curate]' pytest pytest-xdist hypothesis
 	touch $@
 
 .venv/installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -96,3 +96,12 @@ def small_recipe(folder: Path, *steps: dict[str, Any], **keys: Any) -> CurationR
 
 def step(folder: Path, name: str, **keys: Any) -> dict[str, Any]:
     return {"name": f"{folder / 'steps.py'}:{name}", **keys}
+
+
+def output_files(folder: Path) -> dict[str, bytes]:
+    """Outputs and ledgers; receipts hold CPU seconds, which differ."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix not in (".json", ".html") and path.name != ".lock"
+    }

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_recipe import small_recipe, step, write_inputs
+from small_recipe import output_files, small_recipe, step, write_inputs
 
 from foresail.curate.curation import curate
 from foresail.curate.recipe import build_curation, load_curation
@@ -18,15 +18,6 @@ from foresail.recipe.reading.load import RecipeError
 
 def rows(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for file in sorted(folder.rglob("*.zst")) for line in open_zst(file)]
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Outputs and ledgers; receipts hold CPU seconds, which differ."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix not in (".json", ".html") and path.name != ".lock"
-    }
 
 
 def test_every_document_is_kept_or_counted_with_its_reason(tmp_path: Path) -> None:
@@ -49,7 +40,7 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     curate(small_recipe(tmp_path, out=str(tmp_path / "two")))
     curate(small_recipe(tmp_path, out=str(tmp_path / "one"), cluster={"workers": 1}))
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert output_files(tmp_path / "one") == output_files(tmp_path / "two")
 
 
 def test_a_finished_curation_is_not_run_again(tmp_path: Path) -> None:
