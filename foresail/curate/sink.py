@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 
 class Sink(CheckedPart):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from foresail.curate.step import StepFunction
-from foresail.recipe.reading.load import RecipeError
+from foresail.recipe.reading.recipe_error import RecipeError
 from foresail.user_code import load_user_code, user_code_file
 
 

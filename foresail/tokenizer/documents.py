@@ -8,12 +8,10 @@ encoder.begin, encoder.end                what stands before and after each docu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from foresail.tokenizer.tokenizer import Tokenizer, check_known, leading_ids, parse_definition, unknown_id
-
-LONGEST_PART = 2**18  # characters that are encoded at once: memory stays bounded, however long a document is
 
 
 class DocumentEncoder:
@@ -70,14 +68,3 @@ def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
         if name in step
     }
     return {**step, **inner}
-
-
-def cut_parts(text: str) -> Iterator[str]:
-    """A long text in parts of at most LONGEST_PART characters, cut before white space where there is some."""
-    start = 0
-    while len(text) - start > LONGEST_PART:
-        end = start + LONGEST_PART
-        cut = max(text.rfind("\n", start + 1, end), 0) or max(text.rfind(" ", start + 1, end), 0) or end
-        yield text[start:cut]
-        start = cut
-    yield text[start:]

@@ -19,7 +19,8 @@ from torch import Tensor
 from foresail.model.hf import locate_tensors, open_weights
 from foresail.model.transplant.contexts import context_vectors
 from foresail.tokenizer.comparison import vocabulary_difference
-from foresail.tokenizer.documents import DocumentEncoder, cut_parts
+from foresail.tokenizer.documents import DocumentEncoder
+from foresail.tokenizer.parts import cut_parts
 from foresail.tokenizer.tokenizer import Tokenizer
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
