@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "classify": "foresail.curate.quality.classify:Classify",
     "extract": "foresail.curate.extract.step:Extract",
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+    "resample": "foresail.curate.select.resample:Resample",
 }
 
 
