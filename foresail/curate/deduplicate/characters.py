@@ -31,7 +31,17 @@ UNSPACED_RANGES = (
     (0x1AFF0, 0x1B16F),
     (0x20000, 0x323AF),
 )
-COMPOSABLE = re.compile("[\u0300-\u036f\u1100-\u11ff\u3099\u309a]")
+# how marks that may join the letter before them begin in UTF-8: U+0300 to U+036F, jamo, voiced kana
+COMPOSABLE = (
+    b"\xcc",
+    b"\xcd",
+    b"\xe1\x84",
+    b"\xe1\x85",
+    b"\xe1\x86",
+    b"\xe1\x87",
+    b"\xe3\x82\x99",
+    b"\xe3\x82\x9a",
+)
 PIECE = re.compile(r"\S{1,256}")
 
 
@@ -62,8 +72,9 @@ def kind_of(character: str) -> int:
     return WORD
 
 
-def composed(text: str) -> str:
-    """é as one character, however it was written; in pieces, as long runs of marks take their length squared."""
-    if text.isascii() or not COMPOSABLE.search(text):
-        return text
-    return PIECE.sub(lambda piece: unicodedata.normalize("NFC", piece[0]), text)
+def composed(text: str) -> bytes:
+    """UTF-8, with é as one character however it was written. Piece by piece: a run of marks takes its length squared."""
+    content = text.encode("utf-8", "replace")
+    if text.isascii() or not any(start in content for start in COMPOSABLE):
+        return content
+    return PIECE.sub(lambda piece: unicodedata.normalize("NFC", piece[0]), text).encode("utf-8", "replace")

@@ -76,7 +76,7 @@ class Minhash(CheckedPart):
         """Signatures, and how many shingles each text has: 0 if it has no word."""
         from foresail.curate.deduplicate.kernels.signatures import sign_texts
 
-        content = [composed(text).encode("utf-8", "replace") for text in texts]
+        content = [composed(text) for text in texts]
         signatures_nP = np.full((len(texts), self.permutations), EMPTY, np.uint32)
         shingles_n = np.zeros(len(texts), np.int64)
         sign_texts(

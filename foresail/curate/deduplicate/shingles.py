@@ -13,7 +13,7 @@ from foresail.curate.deduplicate.characters import MARK, SEPARATOR, UNSPACED, WO
 
 
 def shingles(text: str, ngram: int = 5, ngram_characters: int = 8) -> list[str]:
-    tokens = tokens_of(composed(text))
+    tokens = tokens_of(composed(text).decode())
     weights = [ngram_characters if is_word else ngram for _, is_word in tokens]
     target = ngram * ngram_characters
     windows, end, weight = [], 0, 0

@@ -19,11 +19,14 @@ from foresail.curate.deduplicate.characters import MARK, SEPARATOR, UNSPACED, WO
 LANES = 16
 QUEUES = 3  # shingles of one block of 64 bytes, of two, of more
 WINDOW = 128  # tokens of a shingle at most: a ring of so many is kept
-AT_ONCE = 4096  # hashes between two applications of the permutations
+QUEUED = 512  # shingles that wait, a multiple of LANES
 
-# one array for message and state: the compiler sees that they do not overlap
+# one array for all that follows: the compiler sees that its parts do not overlap
 MESSAGE, STATE = 0, 80 * LANES
-LONG = STATE + 85 * LANES
+CHAIN = STATE + 85 * LANES
+WITHIN = CHAIN + 5 * LANES  # all bits where a lane has this block
+LONG = WITHIN + LANES
+END = STATE + 80 * LANES
 
 U32, UP = np.uint32, np.uintp
 FIRST = UP(STATE + 4 * LANES)
@@ -104,54 +107,45 @@ def blocks_of(size: int) -> int:
 @compiled
 def hash_lanes(text: Any, starts: Any, sizes: Any, count: int, work: Any, hashes: Any, at: int) -> None:
     """Write the mixed hashes of `count` shingles, at most LANES, to hashes[at:]."""
-    chain = np.empty(5 * LANES, np.uint32)  # h0 to h4
-    for lane in range(LANES):
-        chain[lane] = U32(0x67452301)
-        chain[LANES + lane] = U32(0xEFCDAB89)
-        chain[2 * LANES + lane] = U32(0x98BADCFE)
-        chain[3 * LANES + lane] = U32(0x10325476)
-        chain[4 * LANES + lane] = U32(0xC3D2E1F0)
     longest = 0
     for lane in range(count):
-        longest = max(longest, blocks_of(sizes[lane]))
+        longest = max(longest, blocks_of(sizes[UP(lane)]))
+    for lane in range(LANES):  # h4 to h0, as rows of the state; the first three before their rotation
+        place = UP(CHAIN + lane)
+        work[place] = U32(0xC3D2E1F0)
+        work[place + ROW] = U32(0x10325476)
+        work[place + ROW_2] = U32(0x98BADCFE)
+        work[place + ROW_3] = U32(0xEFCDAB89)
+        work[place + ROW_4] = U32(0x67452301)
     for block in range(longest):
-        work[: 16 * LANES] = U32(0)
+        for place in range(16 * LANES):
+            work[UP(place)] = U32(0)
         for lane in range(count):
-            if block < blocks_of(sizes[lane]):
-                load_block(text, starts[lane], sizes[lane], block, lane, work)
-        for lane in range(LANES):  # rows: e, d, c before their rotation, b, a
-            work[STATE + lane] = rotate(chain[4 * LANES + lane], 2)
-            work[STATE + LANES + lane] = rotate(chain[3 * LANES + lane], 2)
-            work[STATE + 2 * LANES + lane] = rotate(chain[2 * LANES + lane], 2)
-            work[STATE + 3 * LANES + lane] = chain[LANES + lane]
-            work[STATE + 4 * LANES + lane] = chain[lane]
+            size = sizes[UP(lane)]
+            within = block < blocks_of(size)
+            work[UP(WITHIN + lane)] = U32(0xFFFFFFFF) if within else U32(0)
+            if within:
+                load_block(text, starts[UP(lane)], size, block, lane, work)
+        for place in range(3 * LANES):
+            work[UP(STATE + place)] = rotate(work[UP(CHAIN + place)], 2)
+        for place in range(3 * LANES, 5 * LANES):
+            work[UP(STATE + place)] = work[UP(CHAIN + place)]
         compress(work)
-        for lane in range(count):
-            if block < blocks_of(sizes[lane]):
-                end = STATE + 84 * LANES + lane
-                chain[lane] += work[end]
-                chain[LANES + lane] += work[end - LANES]
-                chain[2 * LANES + lane] += rotate(work[end - 2 * LANES], 30)
-                chain[3 * LANES + lane] += rotate(work[end - 3 * LANES], 30)
-                chain[4 * LANES + lane] += rotate(work[end - 4 * LANES], 30)
-    for lane in range(count):
-        hashes[at + lane] = finalize(swap_bytes(chain[lane]))
-
-
-@compiled
-def swap_bytes(value: Any) -> Any:
-    """datasketch reads the first four bytes as a little-endian number."""
-    return U32(
-        (value >> U32(24))
-        | ((value >> U32(8)) & U32(0xFF00))
-        | ((value << U32(8)) & U32(0xFF0000))
-        | (value << U32(24))
-    )
+        for lane in range(LANES):
+            place, end, within = UP(CHAIN + lane), UP(END + lane), work[UP(WITHIN + lane)]
+            work[place] = U32(work[place] + (rotate(work[end], 30) & within))
+            work[place + ROW] = U32(work[place + ROW] + (rotate(work[end + ROW], 30) & within))
+            work[place + ROW_2] = U32(work[place + ROW_2] + (rotate(work[end + ROW_2], 30) & within))
+            work[place + ROW_3] = U32(work[place + ROW_3] + (work[end + ROW_3] & within))
+            work[place + ROW_4] = U32(work[place + ROW_4] + (work[end + ROW_4] & within))
+    for lane in range(LANES):  # those beyond `count` are written over, or not read
+        hashes[UP(at + lane)] = finalize(work[UP(CHAIN + lane) + ROW_4])
 
 
 @compiled
 def finalize(value: Any) -> Any:
-    """Murmur 3's finalizer of 32 bits."""
+    """datasketch reads the first four bytes as a little-endian number; then Murmur 3's finalizer of 32 bits."""
+    value = U32((rotate(value, 8) & U32(0x00FF00FF)) | (rotate(value, 24) & U32(0xFF00FF00)))
     value = U32(value ^ (value >> U32(16)))
     value = U32(value * U32(0x85EBCA6B))
     value = U32(value ^ (value >> U32(13)))
@@ -161,12 +155,20 @@ def finalize(value: Any) -> Any:
 
 @compiled
 def lower_minima(hashes: Any, count: int, a_P: Any, b_P: Any, signature_P: Any) -> None:
-    for permutation in range(len(a_P)):
-        a, b = a_P[permutation], b_P[permutation]
-        least = signature_P[permutation]
-        for at in range(count):
-            least = min(least, U32(a * hashes[at] + b))
-        signature_P[permutation] = least
+    """By hashes[:count], four at a time. Up to three behind them are written over with the last one."""
+    if count == 0:
+        return
+    for at in range(count, (count + 3) // 4 * 4):
+        hashes[UP(at)] = hashes[UP(count - 1)]
+    for at in range(0, count, 4):
+        first, second = hashes[UP(at)], hashes[UP(at + 1)]
+        third, fourth = hashes[UP(at + 2)], hashes[UP(at + 3)]
+        for permutation in range(len(a_P)):
+            p = UP(permutation)
+            a, b = a_P[p], b_P[p]
+            one = min(U32(a * first + b), U32(a * second + b))
+            other = min(U32(a * third + b), U32(a * fourth + b))
+            signature_P[p] = min(signature_P[p], min(one, other))
 
 
 @compiled
@@ -212,21 +214,48 @@ def write_character(character: int, text: Any, at: int) -> int:
 
 
 @compiled
+def apply_queue(
+    text: Any,
+    starts: Any,
+    sizes: Any,
+    count: int,
+    work: Any,
+    hashes: Any,
+    a_P: Any,
+    b_P: Any,
+    signature_P: Any,
+) -> None:
+    """Lower the minima by `count` shingles."""
+    for begin in range(0, count, LANES):
+        hash_lanes(text, starts[begin:], sizes[begin:], min(LANES, count - begin), work, hashes, begin)
+    lower_minima(hashes, count, a_P, b_P, signature_P)
+
+
+@compiled
 def sign_text(
-    text: Any, begin: int, end: int, kinds: Any, lower: Any, plain: Any,
-    word_weight: int, unspaced_weight: int, target: int,
-    a_P: Any, b_P: Any, signature_P: Any, work: Any, hashes: Any,
+    text: Any, begin: int, end: int, kinds: Any, lower: Any, letters: Any, plain: Any,
+    word_weight: int, unspaced_weight: int, target: int, ring: Any, queues: Any, work: Any, hashes: Any,
+    a_P: Any, b_P: Any, signature_P: Any,
 ) -> int:  # fmt: skip
-    """Lower the minima of signature_P by the shingles of text[begin:end]; how many shingles there were."""
-    ring_start, ring_weight = np.empty(WINDOW, np.int64), np.empty(WINDOW, np.int64)
-    queue_start = np.empty((QUEUES, LANES), np.int64)
-    queue_size = np.empty((QUEUES, LANES), np.int64)
+    """Lower the minima of signature_P by the shingles of text[begin:end]; how many shingles there were.
+
+    The text is written to `plain` as `shingles.py` has it, and a shingle is a part of that. `ring` holds where the
+    last tokens begin, and their weights; `queues` starts and sizes of shingles, by their blocks.
+    """
     queued = np.zeros(QUEUES, np.int64)
-    oldest = newest = weight = shingles = pending = written = 0
+    oldest = newest = weight = shingles = written = 0
     open_token = False  # a token is being written
     last_word = False  # the token written last is a word
     at = begin
     while at <= end:
+        if open_token and last_word:
+            while at < end:
+                letter = letters[UP(text[UP(at)])]
+                if letter == 0:
+                    break
+                plain[UP(written)] = letter
+                at += 1
+                written += 1
         kind = SEPARATOR
         character = size = 0
         if at < end:
@@ -241,41 +270,38 @@ def sign_text(
             continue
         if open_token:  # it ends here
             open_token = False
-            weight += ring_weight[(newest - 1) % WINDOW]
+            weight += word_weight if last_word else unspaced_weight
             while weight >= target:
-                start = ring_start[oldest % WINDOW]
-                length = written - start
-                weight -= ring_weight[oldest % WINDOW]
+                start, first_weight = ring[0, UP(oldest & (WINDOW - 1))], ring[1, UP(oldest & (WINDOW - 1))]
+                weight -= first_weight
                 oldest += 1
                 shingles += 1
-                queue = min(blocks_of(length), QUEUES) - 1
-                queue_start[queue, queued[queue]] = start
-                queue_size[queue, queued[queue]] = length
+                queue = UP(min(blocks_of(written - start), QUEUES) - 1)
+                place = UP(queued[queue])
+                queues[0, queue, place] = start
+                queues[1, queue, place] = written - start
                 queued[queue] += 1
-                if queued[queue] == LANES:
-                    hash_lanes(plain, queue_start[queue], queue_size[queue], LANES, work, hashes, pending)
+                if queued[queue] == QUEUED:
+                    apply_queue(
+                        plain, queues[0, queue], queues[1, queue], QUEUED, work, hashes, a_P, b_P, signature_P
+                    )
                     queued[queue] = 0
-                    pending += LANES
-                    if pending > AT_ONCE - LANES * (QUEUES + 1):
-                        lower_minima(hashes, pending, a_P, b_P, signature_P)
-                        pending = 0
         if kind in (WORD, UNSPACED):
             is_word = kind == WORD
             if newest and is_word and last_word:
-                plain[written] = 32
+                plain[UP(written)] = 32
                 written += 1
-            ring_start[newest % WINDOW] = written
-            ring_weight[newest % WINDOW] = word_weight if is_word else unspaced_weight
+            ring[0, UP(newest & (WINDOW - 1))] = written
+            ring[1, UP(newest & (WINDOW - 1))] = word_weight if is_word else unspaced_weight
             newest += 1
             written = write_character(lower[UP(character)], plain, written)
             open_token, last_word = True, is_word
     if newest and not shingles:  # shorter than a shingle: it is one as it is
-        queue_start[0, 0], queue_size[0, 0], queued[0], shingles = 0, written, 1, 1
+        queues[0, 0, 0], queues[1, 0, 0], queued[0], shingles = 0, written, 1, 1
     for queue in range(QUEUES):
-        if queued[queue]:
-            hash_lanes(plain, queue_start[queue], queue_size[queue], queued[queue], work, hashes, pending)
-            pending += queued[queue]
-    lower_minima(hashes, pending, a_P, b_P, signature_P)
+        apply_queue(
+            plain, queues[0, queue], queues[1, queue], queued[queue], work, hashes, a_P, b_P, signature_P
+        )
     return shingles
 
 
@@ -285,18 +311,21 @@ def sign_texts(
     a_P: Any, b_P: Any, signatures_nP: Any, shingles_n: Any,
 ) -> None:  # fmt: skip
     """Signatures of the texts that end at ends_n in `text`, valid UTF-8."""
-    work = np.zeros(LONG, np.uint32)
-    hashes = np.empty(AT_ONCE, np.uint32)
+    letters = np.zeros(256, np.uint8)  # lower case of letters and digits of ASCII; 0: anything else
+    for character in range(128):
+        letters[character] = lower[character] if kinds[character] == WORD else 0
     longest = begin = 0
     for end in ends_n:
         longest, begin = max(longest, end - begin), end
     # lower case may need three bytes for two; a word is read up to 3 bytes beyond its end
     plain = np.zeros(longest + longest // 2 + 8, np.uint8)
+    ring, queues = np.zeros((2, WINDOW), np.int64), np.zeros((2, QUEUES, QUEUED), np.int64)
+    work, hashes = np.zeros(LONG, np.uint32), np.zeros(QUEUED + LANES, np.uint32)
     begin = 0
     for n in range(len(ends_n)):
         shingles_n[n] = sign_text(
-            text, begin, ends_n[n], kinds, lower, plain, word_weight, unspaced_weight, target,
-            a_P, b_P, signatures_nP[n], work, hashes,
+            text, begin, ends_n[n], kinds, lower, letters, plain, word_weight, unspaced_weight, target,
+            ring, queues, work, hashes, a_P, b_P, signatures_nP[n],
         )  # fmt: skip
         begin = ends_n[n]
 
