@@ -73,7 +73,7 @@ def kind_of(character: str) -> int:
 
 
 def composed(text: str) -> bytes:
-    """UTF-8, with é as one character however it was written. Piece by piece: a run of marks takes its length squared."""
+    """UTF-8, with é as one character however it was written; by pieces: a run of marks takes its length squared."""
     content = text.encode("utf-8", "replace")
     if text.isascii() or not any(start in content for start in COMPOSABLE):
         return content
