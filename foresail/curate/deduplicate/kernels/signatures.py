@@ -28,7 +28,8 @@ WITHIN = CHAIN + 5 * LANES  # all bits where a lane has this block
 LONG = WITHIN + LANES
 END = STATE + 80 * LANES
 
-U32, UP = np.uint32, np.uintp
+U32: Any = np.uint32
+UP: Any = np.uintp
 FIRST = UP(STATE + 4 * LANES)
 ROW, ROW_2, ROW_3, ROW_4 = UP(LANES), UP(2 * LANES), UP(3 * LANES), UP(4 * LANES)
 ROW_8, ROW_14, ROW_16 = UP(8 * LANES), UP(14 * LANES), UP(16 * LANES)
