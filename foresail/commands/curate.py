@@ -11,8 +11,8 @@ from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Overrides, RecipeFile
 
 if TYPE_CHECKING:
-    from foresail.curate.curation import Summary
     from foresail.curate.recipe import CurationRecipe
+    from foresail.curate.run.summary import Summary
     from foresail.curate.run.tracker import Standing
 
 

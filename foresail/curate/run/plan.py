@@ -30,6 +30,7 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
             {"name": step.name, "keys": step.keys, "code": code_fingerprint(step.name)}
             for step in recipe.steps
         ],
+        "seed": recipe.curation.seed,
         "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
     }
 
@@ -81,4 +82,6 @@ def difference(before: dict[str, Any], plan: dict[str, Any]) -> str:
         pairs = zip(before["sources"], plan["sources"], strict=False)
         changed = next((new["piece"] for old, new in pairs if old != new), None)
         return f"other content of {changed}" if changed else "more or fewer files"
+    if before.get("seed") != plan["seed"]:
+        return f"another seed, {before.get('seed')}"
     return "other limits of CPU time or memory"
