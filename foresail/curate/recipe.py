@@ -23,12 +23,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from foresail.curate.hints import step_hint, take_unknown
 from foresail.curate.read.source import Source
 from foresail.curate.sink import Sink
 from foresail.curate.steps import STEPS, step_type
@@ -114,6 +114,7 @@ def build_curation(
     """The recipe that nested dicts describe; one error lists all mistakes."""
     settings, mistakes = split_overrides(overrides)
     entries = table.pop("step", [])
+    mistakes += take_unknown("", table, (*Curation.model_fields, "step"))
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise complaint(name, ["step: write each step as a table, [[step]]"])
     change_steps(entries, settings, mistakes)
@@ -152,11 +153,12 @@ def build_step(number: int, entry: dict[str, Any]) -> NamedStep:
     name = entry.get("name")
     keys = {key: value for key, value in entry.items() if key != "name"}
     if not isinstance(name, str):
-        raise RecipeError(f'{place}: name is missing; write name = "…"')
+        hint = step_hint("", STEPS)
+        raise RecipeError(f'{place}: name is missing; write name = "…"; {hint}')
     if is_user_code(name):
         return NamedStep(number, name, UserStep.check(place, name, keys), keys)
     if name not in STEPS:
-        near = get_close_matches(name, STEPS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(STEPS))}"
-        raise RecipeError(f"{place}: there is no step {name!r}; {hint} Your own is file.py:function")
-    return NamedStep(number, name, check_table(f"{place} ({name})", keys, {}, [], step_type(name)), keys)
+        raise RecipeError(f"{place}: there is no step {name!r}; {step_hint(name, STEPS)}")
+    kind = step_type(name)
+    unknown = [*take_unknown("", left := dict(keys), kind.model_fields)]
+    return NamedStep(number, name, check_table(f"{place} ({name})", left, {}, unknown, kind), keys)
