@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foresail.curate.read.source import list_pieces
 from foresail.curate.recipe import CurationCluster, CurationRecipe
 from foresail.curate.report.page import write_report
 from foresail.curate.run.corpus_step import run_corpus_step
@@ -28,7 +27,7 @@ from foresail.curate.run.executor import Executor, LocalExecutor, Note
 from foresail.curate.run.folders import corpus_step_folder, phase_folder
 from foresail.curate.run.ledger import DONE
 from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phase, split_phases
-from foresail.curate.run.plan import begin_plan, plan_of
+from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
 from foresail.curate.run.progress import READ
 from foresail.curate.run.statistics import add_up
 from foresail.curate.run.summary import Summary, count_sources
@@ -43,7 +42,7 @@ SUMMARY = "summary.json"
 def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
-        pieces = [piece for source in recipe.curation.source for piece in list_pieces(source)]
+        pieces = pieces_of(recipe)
         begin_plan(out, plan_of(recipe, pieces))
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
@@ -75,7 +74,7 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
             step_folder = corpus_step_folder(recipe, number, decided)
             ledgers = ledger_pieces(folder, receipts)
             decisions, figures[decided.label], seconds = run_corpus_step(
-                decided, ledgers, step_folder, executor.named(decided.label)
+                decided, ledgers, step_folder, executor.named(f"{decided.label}, all documents")
             )
             work[decided.label] = (seconds, 0)  # what comes to it is counted where its decisions are applied
             pieces = {

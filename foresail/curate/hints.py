@@ -6,6 +6,7 @@ unknown_keys("step#1 (length): ", {"min_char": 9}, ["min_chars"])
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from typing import Any
@@ -48,7 +49,7 @@ MOST_LISTED = 12
 
 def take_unknown(place: str, table: dict[str, Any], known: Collection[str]) -> Iterator[str]:
     """Remove unknown keys from the table; a mistake for each."""
-    for key in [key for key in table if key.split("#")[0] not in known]:
+    for key in [key for key in table if re.split(r"[.#]", key)[0] not in known]:
         del table[key]
         yield f"{place}{key}: unknown key; {key_hint(key, known)}"
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,12 +96,22 @@ class NamedStep:
 
 @dataclass(frozen=True)
 class CurationRecipe:
+    """`limit`: documents of every source, where a recipe is tried on the first of them."""
+
     curation: Curation
     steps: tuple[NamedStep, ...]
+    limit: int | None = None
 
     @property
     def out(self) -> Path:
         return Path(self.curation.out)
+
+    def limited(self, limit: int | None) -> CurationRecipe:
+        """For a try: the first documents of every source, into a folder beside the recipe's own."""
+        if limit is None:
+            return self
+        out = self.out.with_name(f"{self.out.name}-first-{limit}")
+        return replace(self, curation=self.curation.model_copy(update={"out": str(out)}), limit=limit)
 
 
 def load_curation(path: str | Path, overrides: Sequence[str] = ()) -> CurationRecipe:
@@ -114,7 +124,8 @@ def build_curation(
     """The recipe that nested dicts describe; one error lists all mistakes."""
     settings, mistakes = split_overrides(overrides)
     entries = table.pop("step", [])
-    mistakes += take_unknown("", table, (*Curation.model_fields, "step"))
+    for written in (table, settings):
+        mistakes += take_unknown("", written, (*Curation.model_fields, "step"))
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise complaint(name, ["step: write each step as a table, [[step]]"])
     change_steps(entries, settings, mistakes)

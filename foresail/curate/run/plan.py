@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.read.piece import ReadPiece
+from foresail.curate.read.source import first_documents, list_pieces
 from foresail.curate.recipe import CurationRecipe
 from foresail.curate.user_step import code_fingerprint
 from foresail.data.corpus.documents import describe_file
@@ -20,6 +21,15 @@ from foresail.data.jobs.plan import PLAN
 from foresail.runlog.atomic import write_text
 
 FORMAT = 1
+
+
+def pieces_of(recipe: CurationRecipe) -> list[ReadPiece]:
+    """What is read, in the order of the recipe."""
+    pieces = []
+    for source in recipe.curation.source:
+        listed = list_pieces(source)
+        pieces += listed if recipe.limit is None else first_documents(listed, recipe.limit)
+    return pieces
 
 
 def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, Any]:
