@@ -21,9 +21,9 @@ from foresail.curate.extract.render.code import (
     inline_code,
     is_prose,
 )
-from foresail.curate.extract.render.formula import HINT, Formula, read_formula
 from foresail.curate.extract.render.language import language
 from foresail.curate.extract.render.lines import BREAK, Lines
+from foresail.curate.extract.render.maths.formula import HINT, Formula, read_formula
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.render.scripts import raised
 from foresail.curate.extract.render.table import code_table, grid, is_block_cell, pipes, read_table

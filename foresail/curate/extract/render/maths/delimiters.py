@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.curate.extract.render.asciimath import asciimath_to_latex
+from foresail.curate.extract.render.maths.asciimath import asciimath_to_latex
 
 INLINE = re.compile(r"(?<!\\)\\\((.+?)(?<!\\)\\\)")
 DISPLAY = re.compile(r"(?<!\\)\\\[(.+?)(?<!\\)\\\]")

@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass
 
 from foresail.curate.extract.page import Page, flatten
-from foresail.curate.extract.render.asciimath import asciimath_to_latex
-from foresail.curate.extract.render.image import image_latex
-from foresail.curate.extract.render.mathml import mathml_to_latex
+from foresail.curate.extract.render.maths.asciimath import asciimath_to_latex
+from foresail.curate.extract.render.maths.image import image_latex
+from foresail.curate.extract.render.maths.mathml import mathml_to_latex
 
 # Worth a closer look: an element with one of these in its attributes.
 HINT = re.compile(
