@@ -271,14 +271,30 @@ def phantom(page: Page, node: int, children: Children) -> Part:
     return Part(f"\\phantom{braced(part)}", "atom", part.high) if part.kind != "empty" else EMPTY
 
 
+def subscript(base: Part, below: Part) -> Part:
+    return scripts(base, below, EMPTY)
+
+
+def under(base: Part, below: Part) -> Part:
+    return under_and_over(base, below, EMPTY)
+
+
+def superscript(base: Part, above: Part) -> Part:
+    return scripts(base, EMPTY, above)
+
+
+def over(base: Part, above: Part) -> Part:
+    return under_and_over(base, EMPTY, above)
+
+
 BUILDERS: dict[str, Build] = {
     "mfrac": fraction_element,
     "msqrt": lambda page, node, children: square_root(row(parts_of(children))),
     "mroot": lambda page, node, children: root(*arguments(children, 2)),
-    "msub": lambda page, node, children: scripts(*arguments(children, 2), EMPTY),
+    "msub": lambda page, node, children: subscript(*arguments(children, 2)),
     "msup": lambda page, node, children: superscript(*arguments(children, 2)),
     "msubsup": lambda page, node, children: scripts(*arguments(children, 3)),
-    "munder": lambda page, node, children: under_and_over(*arguments(children, 2), EMPTY),
+    "munder": lambda page, node, children: under(*arguments(children, 2)),
     "mover": lambda page, node, children: over(*arguments(children, 2)),
     "munderover": lambda page, node, children: under_and_over(*arguments(children, 3)),
     "mmultiscripts": multiscripts,
@@ -292,11 +308,3 @@ BUILDERS: dict[str, Build] = {
     "semantics": first,
     "maction": first,
 }
-
-
-def superscript(base: Part, above: Part) -> Part:
-    return scripts(base, EMPTY, above)
-
-
-def over(base: Part, above: Part) -> Part:
-    return under_and_over(base, EMPTY, above)
