@@ -9,8 +9,8 @@ A formula counts
 - `same`: the same up to what TeX prints alike: braces, \\left and \\right, \\le and \\leq, × and \\times;
 - `marked` (ours alone): between dollars, and nothing else between them, up to `same`.
 A code block counts
-- `indented`: its lines stand in the text one after the other, each with its indentation; all may be indented further,
-  as in a list; empty lines do not matter; a block of one line may stand inside of one;
+- `indented`: its lines stand in the text one after the other, each with its indentation; all may be indented
+  further, as in a list; empty lines do not matter; a block of one line may stand inside of one;
 - `words`: it stands in the text up to white space.
 
 What the gold files have that is plainly broken, or no code, is counted apart.
