@@ -136,7 +136,9 @@ def dedented(block: list[str]) -> list[str]:
 
 
 def score(gold: Gold, text: str) -> tuple[Counter[str], list[str]]:
-    counts: Counter[str] = Counter(formulas=len(gold.formulas), code=len(gold.code), broken=len(gold.broken))
+    counts: Counter[str] = Counter(
+        formulas=len(gold.formulas), code=len(gold.code), broken=len(gold.broken) + len(gold.broken_code)
+    )
     missing = []
     solid, plain = without_space(text), canonical(text)
     marks = {canonical(display or inline).rstrip(".,;") for display, inline in MARKED.findall(text)}

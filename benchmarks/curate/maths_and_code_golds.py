@@ -31,11 +31,17 @@ FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 DOLLARS = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^\s$](?:[^$\n]*[^\s$])?)\$(?![\d$])", re.DOTALL)
 # These were plainly made wrong; see docs/curate-extraction.md.
 BROKEN = re.compile(r"\\mathmr|\\setminus\s*\\setminus|<br ?/>|\\text\{\w+\"/|\\mathrm\{dj\}|\\n\\r")
+BROKEN_CODE = re.compile(
+    # quotes of posts
+    r"tommy1729|sheldonison|Jean Ecalle's FPS|Mick, on|S\.O\.S\. Mathematics|1\) Consider the formula"
+    r"|^A shorter way to run|^public static final String  |^\w+  String$|^public class XmlSuite"  # other spaces
+    r"|\n +\{ return x % 2|\\`The salt|复制代码"  # lost a lambda's [], gained backslashes, a button's text
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """`broken`: formulas that no reader of the page would write."""
+    """`broken` are formulas that no reader of the page would write; `broken_code` is no code of the page."""
 
     set: str
     name: str
@@ -43,6 +49,7 @@ class Gold:
     formulas: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    broken_code: list[str] = field(default_factory=list)
 
 
 def fixtures(folder: Path) -> list[Gold]:
@@ -66,7 +73,8 @@ def gold(set: str, name: str, html: str, formulas: list[str], code: list[str]) -
         name=name,
         html=html,
         formulas=[formula for formula in formulas if not BROKEN.search(formula)],
-        code=[block for block in code if block.strip()],
+        code=[block for block in code if block.strip() and not BROKEN_CODE.search(block)],
+        broken_code=[block for block in code if BROKEN_CODE.search(block)],
         broken=[formula for formula in formulas if BROKEN.search(formula)],
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from foresail.curate.extract.page import Page
 from foresail.curate.extract.render.ahead import Ahead
 from foresail.curate.extract.render.lines import Lines
-from foresail.curate.extract.render.maths.formula import HINT, Formula, read_formula
+from foresail.curate.extract.render.maths.formula import HINT, Formula, FormulaReader
 from foresail.curate.extract.render.rendering import Rendering
 
 PROSE = frozenset("h1 h2 h3 h4 h5 h6 ul ol section article form nav".split())
@@ -34,6 +34,7 @@ class Walker:
         self.headings = headings
         self.rendering = rendering
         self.handlers = handlers
+        self.formulas = FormulaReader(page)
         self.lines = Lines()
         self.closers: list[tuple[int, Close]] = []
         self.lists: list[list[int]] = []  # the next number of each open list; -1: bullets
@@ -49,7 +50,7 @@ class Walker:
         page = self.page
         names, data, ends = page.names, page.data, page.ends
         dropped, headings, closers, handlers = self.dropped, self.headings, self.closers, self.handlers
-        add = self.lines.add
+        add, read_formula = self.lines.add, self.formulas.read
         depth = len(closers)
         next_close = last
         while True:
@@ -70,7 +71,7 @@ class Walker:
                 continue
             attributes = data[at]
             if (attributes and HINT.search(attributes)) or name == "math" or name == "script":
-                formula = read_formula(page, at)
+                formula = read_formula(at)
                 if formula is not None:
                     self.formula(formula)
                     at = formula.end
@@ -79,7 +80,7 @@ class Walker:
             if handler is not None:
                 at = handler(self, at)
                 next_close = closers[-1][0] if len(closers) > depth else last
-            elif ":" in name and name.endswith(":math") and (formula := read_formula(page, at)):
+            elif ":" in name and name.endswith(":math") and (formula := read_formula(at)):
                 self.formula(formula)
                 at = formula.end
             else:

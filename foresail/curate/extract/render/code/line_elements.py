@@ -19,6 +19,7 @@ LIST_BOX = re.compile(
 TEXT_BOX = re.compile(
     r' class="(?:[^"]* )?code-?block[ "]|white-space: ?pre(?!-line)[^"]*monospace|monospace[^"]*white-space: ?pre'
 )
+SIGNS = re.compile(r"[{};=]\s*$|\)\s*$", re.MULTILINE)
 LINES = frozenset(["div", "p", "span", "td", "li"])
 
 
@@ -88,7 +89,9 @@ def box_of_lines(page: Page, code: int, looked_at: set[int]) -> int | None:
         marked = marked or LINE.search(page.data[child]) is not None
     if lines < 1 + (pieces < 4) or (names[line] == "li" and not marked):
         return None
-    return box if marked or pieces > 1.5 * lines else None
+    if marked or pieces > 1.5 * lines:
+        return box
+    return box if lines > 3 and names[line] == "div" and SIGNS.search(page.text(box)) else None
 
 
 def count_code(page: Page, line: int) -> int | None:

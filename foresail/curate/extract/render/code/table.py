@@ -9,19 +9,25 @@ from foresail.curate.extract.render.code.text import NUMBER, NUMBERS, code_text
 from foresail.curate.extract.render.table import Table
 
 CODE_CLASS = re.compile(
-    r'class="[^"]*(?:highlight|code|hljs|blob|syntax|crayon|diff|rouge|chroma|\bsrc\b)', re.IGNORECASE
+    r'class="[^"]*(?:highlight|code|hljs|blob|syntax|crayon|diff|rouge|chroma|\bsrc\b|u-pre|monospace)'
+    r"|white-space: ?pre",
+    re.IGNORECASE,
 )
 
 
 def code_table(page: Page, node: int, table: Table) -> str | None:
     """The code of a table with a column of line numbers; None where it is no such table."""
-    if not table.rows or table.holds_tables or max(map(len, table.rows)) > 4:
+    if not table.rows or table.holds_tables or max(map(len, table.rows)) > 8:
         return None
     lines: list[str] = []
     numbered = 0
     is_code = is_code_element(page, node)
     for row in table.rows:
         cells = [cell for cell in row if not is_number_cell(page, cell)]
+        if len(row) > 4 or (
+            len(cells) > 1 and "colspan" in page.data[row[0]]
+        ):  # who changed the line, and when
+            cells = cells[-1:]
         numbered += len(cells) < len(row)
         for cell in cells:
             is_code = is_code or is_code_element(page, cell)

@@ -21,7 +21,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 EXTRA = re.compile(
-    r'class="[^"]*(?:copy|clipboard|code-?-?header|code-?-?toolbar|sr-only|visually-hidden)[^"]*"',
+    r'class="[^"]*(?:copy|clipboard|code-?-?header|code-?-?toolbar|sr-only|visually-hidden|hover-info|tooltip)[^"]*"',
     re.IGNORECASE,
 )
 NUMBERS = re.compile(r"[\s\d.:|]*")

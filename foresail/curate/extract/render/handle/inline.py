@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from foresail.curate.extract.render.lines import BREAK
-from foresail.curate.extract.render.maths.formula import read_formula
 from foresail.curate.extract.render.scripts import raised
 from foresail.curate.extract.render.walker import Walker
 
@@ -110,7 +109,7 @@ def raise_text(walker: Walker, node: int, kind: str) -> int:
 
 
 def image(walker: Walker, node: int) -> int:
-    formula = read_formula(walker.page, node)
+    formula = walker.formulas.read(node)
     if formula is not None:
         walker.formula(formula)
     return node + 1

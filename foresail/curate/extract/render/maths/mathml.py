@@ -67,10 +67,16 @@ ENCLOSURES = {
     "radical": "sqrt",
 }
 Children = list[tuple[str, Part]]
+BuildByName = Callable[[Page, int, str, Children], Part]
 Build = Callable[[Page, int, Children], Part]
 
 
 def mathml_to_latex(page: Page, node: int) -> str:
+    return fold(page, node, build)
+
+
+def fold(page: Page, node: int, build: BuildByName) -> str:
+    """LaTeX of a tree whose nodes `build` makes of their children."""
     names, ends, parents = page.names, page.ends, page.parents
     last = ends[node]
     depths = {parents[node]: 0}

@@ -110,7 +110,9 @@ class Part(NamedTuple):
     kind: str = "row"
     high: bool = False
     raw: str = ""
-    cells: tuple[Part, ...] = ()  # of a table's line
+    cells: tuple[
+        Part, ...
+    ] = ()  # of a table's line, of a group in AsciiMath, of what stands one above another
 
 
 EMPTY = Part("", "empty")
