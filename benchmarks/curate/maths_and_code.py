@@ -65,7 +65,8 @@ ALIKE = {
     "\\aligned": "\\matrix",
 }
 COMMAND = re.compile(r"\\[A-Za-z]+")
-MARKED = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
+MARKED = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|(\\begin\{(align\*?)\}.*?\\end\{\4\})", re.DOTALL)
+BRACKETS = {"p": "()", "b": "[]", "v": "||", "B": ("\0", "\1")}
 Extractor = Callable[[str], str]
 
 
@@ -80,7 +81,10 @@ def canonical(text: str) -> str:
         for char in text.replace("\\\\", "\2").replace("\\{", "\0").replace("\\}", "\1")
     )
     text = COMMAND.sub(lambda match: ALIKE.get(match[0], match[0]), LAYOUT.sub("", text))
+    text = re.sub(r"\\begin([pbvB])matrix", lambda match: BRACKETS[match[1]][0] + "\\beginmatrix", text)
+    text = re.sub(r"\\end([pbvB])matrix", lambda match: "\\endmatrix" + BRACKETS[match[1]][1], text)
     text = re.sub(r"\\begin(?:array(?:[lcr|]|\s)*|aligned|align\*?|matrix)", r"\\rows", text)
+    text = re.sub(r"\\end(?:array|aligned|align\*?|matrix)", r"\\endrows", text)
     return SPACE.sub("", text)
 
 
@@ -141,7 +145,10 @@ def score(gold: Gold, text: str) -> tuple[Counter[str], list[str]]:
     )
     missing = []
     solid, plain = without_space(text), canonical(text)
-    marks = {canonical(display or inline).rstrip(".,;") for display, inline in MARKED.findall(text)}
+    marks = {
+        canonical(display or inline or align).rstrip(".,;")
+        for display, inline, align, _ in MARKED.findall(text)
+    }
     for formula in gold.formulas:
         same = canonical(formula)
         counts["verbatim"] += without_space(formula) in solid

@@ -30,7 +30,10 @@ TAG = re.compile(r"<[^>]*>")
 FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 DOLLARS = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^\s$](?:[^$\n]*[^\s$])?)\$(?![\d$])", re.DOTALL)
 # These were plainly made wrong; see docs/curate-extraction.md.
-BROKEN = re.compile(r"\\mathmr|\\setminus\s*\\setminus|<br ?/>|\\text\{\w+\"/|\\mathrm\{dj\}|\\n\\r")
+BROKEN = re.compile(
+    r"\\mathmr|\\setminus (?:\\setminus|\\sqrt)|\\textrm\{|<br ?/>|\\n\\r|^e\^x = 1\+x\+1/|\\left\.\\left\(f"  # AsciiMath misread
+    r"|\\\\(?:mapsto|hookrightarrow|searrow|bigtriangleup|triangleright)"  # a line end lost
+)
 BROKEN_CODE = re.compile(
     # quotes of posts
     r"tommy1729|sheldonison|Jean Ecalle's FPS|Mick, on|S\.O\.S\. Mathematics|1\) Consider the formula"

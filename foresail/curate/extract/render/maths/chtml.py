@@ -65,13 +65,11 @@ def token(page: Page, node: int, name: str) -> Part:
     if name == "mjx-mn":
         return atom(symbols(text))
     if name in ("mjx-mtext", "mjx-ms"):
-        return (
-            atom(text_command(text))
-            if text.strip()
-            else Part("\\ " if text else "", "operator" if text else "empty")
-        )
+        return atom(text_command(text)) if text.strip() else operator(text)
+    if not text:
+        return EMPTY
     for font, command in FONT_LETTERS.items():
-        if font in page.data[node] or f"{font}" in page.data[min(node + 1, len(page.data) - 1)]:
+        if font in page.data[node] or font in page.data[node + 1]:
             return atom(f"\\{command}{{{text}}}") if text.isalnum() and text.isascii() else identifier(text)
     return identifier(text)
 

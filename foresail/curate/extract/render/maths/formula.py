@@ -45,6 +45,7 @@ SOURCES = (
 )
 TEX_LIKE = re.compile(r"\\[A-Za-z]+|[\^_]|\\[,;!{}]")
 COMMAND = re.compile(r"\\[A-Za-z]{2,}")
+SCRIPT = re.compile(r"[\^_]\{|[A-Za-z0-9)]\^[A-Za-z0-9({]|^[A-Za-z]_[A-Za-z0-9]$")
 DRAWN = re.compile(r"MathJax|MJXc|mjx-chtml|MathJax_SVG", re.IGNORECASE)
 MATH_CLASS = re.compile(
     r'class="(?:[^"]* )?(?:math|maths|tex|latex|math-tex|math-inline|math-display|math-block|math-container'
@@ -55,6 +56,7 @@ DISPLAY = re.compile(
     r'|mode=display|data-math-style="display"|display-math|mathml-display|equation',
     re.IGNORECASE,
 )
+BLOCKS = frozenset(["div", "p", "section", "center", "figure"])
 DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"))
 TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex", "text/x-tex")
 
@@ -75,7 +77,7 @@ class FormulaReader:
         self.no_source_before = 0  # no drawn element before this node has its source in an attribute
 
     def read(self, node: int) -> Formula | None:
-        """The formula that this element is; "" where it is the drawn copy of one; None where it is something else."""
+        """The formula that this element is: "" for the drawn copy of one, None where it is something else."""
         page = self.page
         name = page.names[node]
         attributes = page.data[node]
@@ -92,7 +94,7 @@ class FormulaReader:
             return None
         values = page.attributes(node)
         classes = values.get("class", "")
-        is_display = bool(DISPLAY.search(attributes))
+        is_display = name in BLOCKS or bool(DISPLAY.search(attributes))
         for key in SOURCES:
             if (source := values.get(key, "").strip()) and (
                 TEX_LIKE.search(source) or MATH_CLASS.search(attributes) or "tex" in classes
@@ -133,6 +135,8 @@ class FormulaReader:
         drawing = self.drawings.within(node)
         if drawing is not None:
             return finish(chtml_to_latex(page, drawing), is_display, end)
+        if end - node < 8 and is_tex(text := page.text(node).strip()):
+            return finish(text, is_display, end)
         return None
 
     def source_within(self, node: int) -> str | None:
@@ -233,6 +237,10 @@ def marked_text(page: Page, node: int, is_display: bool) -> Formula | None:
     has_delimiters = text.startswith(("\\(", "\\[", "$"))
     if has_delimiters:
         return finish(text, is_display or text.startswith(("\\[", "$$")), end)
-    if COMMAND.search(text) and "\\(" not in text and "$" not in text:
+    if is_tex(text) and "\\(" not in text and "$" not in text:
         return finish(text, is_display, end)
     return None
+
+
+def is_tex(text: str) -> bool:
+    return COMMAND.search(text) is not None or SCRIPT.search(text) is not None
