@@ -6,10 +6,14 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
+    "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+    "minhash": "foresail.curate.deduplicate.minhash:Minhash",
+    "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
 }
 
 
