@@ -31,7 +31,8 @@ FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 DOLLARS = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^\s$](?:[^$\n]*[^\s$])?)\$(?![\d$])", re.DOTALL)
 # These were plainly made wrong; see docs/curate-extraction.md.
 BROKEN = re.compile(
-    r"\\mathmr|\\setminus (?:\\setminus|\\sqrt)|\\textrm\{|<br ?/>|\\n\\r|^e\^x = 1\+x\+1/|\\left\.\\left\(f"  # AsciiMath misread
+    # AsciiMath misread, or not read at all
+    r"\\mathmr|\\setminus (?:\\setminus|\\sqrt)|\\textrm\{|<br ?/>|\\n\\r|^e\^x = 1\+x\+1/|\\left\.\\left\(f"
     r"|\\\\(?:mapsto|hookrightarrow|searrow|bigtriangleup|triangleright)"  # a line end lost
 )
 BROKEN_CODE = re.compile(
