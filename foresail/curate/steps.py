@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "classify": "foresail.curate.quality.classify:Classify",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
@@ -14,6 +15,7 @@ STEPS: dict[str, str] = {
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
+    "resample": "foresail.curate.select.resample:Resample",
 }
 
 
