@@ -67,6 +67,7 @@ ALIKE = {
 COMMAND = re.compile(r"\\[A-Za-z]+")
 MARKED = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|(\\begin\{(align\*?)\}.*?\\end\{\4\})", re.DOTALL)
 BRACKETS = {"p": "()", "b": "[]", "v": "||", "B": ("\0", "\1")}
+QUOTE = re.compile(r"^ *(?:> ?)+", re.MULTILINE)
 Extractor = Callable[[str], str]
 
 
@@ -147,7 +148,7 @@ def score(gold: Gold, text: str) -> tuple[Counter[str], list[str]]:
     solid, plain = without_space(text), canonical(text)
     marks = {
         canonical(display or inline or align).rstrip(".,;")
-        for display, inline, align, _ in MARKED.findall(text)
+        for display, inline, align, _ in MARKED.findall(QUOTE.sub("", text))
     }
     for formula in gold.formulas:
         same = canonical(formula)

@@ -46,6 +46,7 @@ SOURCES = (
 TEX_LIKE = re.compile(r"\\[A-Za-z]+|[\^_]|\\[,;!{}]")
 COMMAND = re.compile(r"\\[A-Za-z]{2,}")
 SCRIPT = re.compile(r"[\^_]\{|[A-Za-z0-9)]\^[A-Za-z0-9({]|^[A-Za-z]_[A-Za-z0-9]$")
+LINE_BREAK = re.compile(r"<br ?/?>")
 DRAWN = re.compile(r"MathJax|MJXc|mjx-chtml|MathJax_SVG", re.IGNORECASE)
 MATH_CLASS = re.compile(
     r'class="(?:[^"]* )?(?:math|maths|tex|latex|math-tex|math-inline|math-display|math-block|math-container'
@@ -153,7 +154,7 @@ class FormulaReader:
 
 
 def finish(latex: str, is_display: bool, end: int) -> Formula:
-    latex = latex.strip()
+    latex = LINE_BREAK.sub("\n", latex).strip()
     for opening, closing in DELIMITERS:
         if latex.startswith(opening) and latex.endswith(closing) and len(latex) > len(opening) + len(closing):
             inner = latex[len(opening) : -len(closing)]
