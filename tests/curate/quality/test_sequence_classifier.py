@@ -68,7 +68,7 @@ def test_no_text_breaks_it(checkpoint: str, text: str) -> None:
         before, got, after = scores(checkpoint, [TEXTS[0], text, TEXTS[1]], max_chars=300, **settings)
         assert isinstance(before, float) and isinstance(after, float)
         is_refused = got == "too_short" or (got == "not_encodable" and text == "<|end|>")
-            assert is_refused or (isinstance(got, float) and math.isfinite(got))
+        assert is_refused or (isinstance(got, float) and math.isfinite(got))
 
 
 def test_a_language_model_is_refused(tmp_path: Path) -> None:
