@@ -26,6 +26,7 @@ from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
+from foresail.commands.tokenizer import tokenizer_app
 from foresail.recipe.other_trainers.values import other_stage
 from foresail.recipe.stages.table import STAGES, stage_function
 from foresail.records import RunStopped
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(mtp_app, name="mtp")
+app.add_typer(tokenizer_app, name="tokenizer")
 
 
 def print_version(asked: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +13,17 @@ from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Overrides, RecipeFile
 
 if TYPE_CHECKING:
-    from foresail.curate.curation import Summary
     from foresail.curate.recipe import CurationRecipe
+    from foresail.curate.run.summary import Summary
     from foresail.curate.run.tracker import Standing
+
+SECONDS_BETWEEN_LINES = 60.0
+First = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", min=1, help="a try: the first so many documents of every source, into OUT-first-N"
+    ),
+]
 
 
 def curate(
@@ -22,12 +32,13 @@ def curate(
     against: Annotated[
         Path | None, typer.Option(help="another recipe: which documents does this one gain and lose?")
     ] = None,
+    limit: First = None,
 ) -> None:
     """Sources, steps, sinks: read, extract, clean, choose; stopped or killed, it goes on where it was."""
     from foresail.curate.recipe import load_curation
 
-    loaded = load_curation(recipe, overrides or [])
-    other = load_curation(against) if against is not None else None
+    loaded = load_curation(recipe, overrides or []).limited(limit)
+    other = load_curation(against).limited(limit) if against is not None else None
     if other is not None and other.out.resolve() == loaded.out.resolve():
         raise ValueError(
             f"{recipe} and {against} have the same out, {loaded.out}; give one of them another folder"
@@ -46,20 +57,26 @@ def why(
     recipe: RecipeFile,
     document: Annotated[str, typer.Argument(help="id or address of a document")],
     overrides: Overrides = None,
+    limit: First = None,
 ) -> None:
     """Every step's verdict on one document of a curation."""
     from foresail.curate.recipe import load_curation
-    from foresail.curate.run.why import explain
+    from foresail.curate.run.why import explain, layout
 
-    print(*explain(load_curation(recipe, overrides or []), document), sep="\n")
+    print(layout(explain(load_curation(recipe, overrides or []).limited(limit), document)))
 
 
 def run(recipe: CurationRecipe) -> Summary:
+    """With a bar on a terminal, else with a line for every phase and now and then."""
+    from rich.console import Console
     from rich.progress import Progress
 
     from foresail.curate.curation import curate as run_curation
 
-    with Progress(transient=True) as progress:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return run_curation(recipe, PlainLines())
+    with Progress(transient=True, console=console) as progress:
         bar = progress.add_task("reading")
 
         def note(standing: Standing) -> None:
@@ -67,6 +84,23 @@ def run(recipe: CurationRecipe) -> Summary:
             progress.update(bar, description=words, completed=standing.pieces_done, total=standing.pieces)
 
         return run_curation(recipe, note)
+
+
+class PlainLines:
+    """Progress for a log file: one line when a phase begins and ends, and one a minute."""
+
+    def __init__(self) -> None:
+        self.printed, self.next = ("", 0), 0.0
+
+    def __call__(self, standing: Standing) -> None:
+        news = (standing.label, standing.pieces_done)
+        ends = standing.pieces_done == standing.pieces
+        begins = standing.label != self.printed[0]
+        is_due = time.monotonic() >= self.next
+        if (news == self.printed and (ends or not is_due)) or not (begins or ends or is_due):
+            return
+        self.printed, self.next = news, time.monotonic() + SECONDS_BETWEEN_LINES
+        print(f"{standing.label}: {standing.describe()}", file=sys.stderr, flush=True)
 
 
 def describe_summary(summary: Summary, out: Path) -> str:

@@ -16,20 +16,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foresail.curate.read.source import list_pieces
 from foresail.curate.recipe import CurationCluster, CurationRecipe
+from foresail.curate.report.page import write_report
 from foresail.curate.run.corpus_step import run_corpus_step
 from foresail.curate.run.executor import Executor, LocalExecutor, Note
 from foresail.curate.run.folders import corpus_step_folder, phase_folder
 from foresail.curate.run.ledger import DONE
 from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phase, split_phases
-from foresail.curate.run.plan import begin_plan, plan_of
-from foresail.curate.run.statistics import Statistics, add_up
+from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
+from foresail.curate.run.progress import READ
+from foresail.curate.run.statistics import add_up
+from foresail.curate.run.summary import Summary, count_sources
+from foresail.curate.run.work import add_work
 from foresail.curate.write.outputs import write_outputs
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
@@ -37,52 +39,15 @@ from foresail.runlog.lock import lock_folder
 SUMMARY = "summary.json"
 
 
-@dataclass(frozen=True)
-class Summary:
-    """`phases`: statistics of each; `decided`: figures of corpus steps by label; `outputs`: by sink."""
-
-    steps: list[str]
-    phases: list[Statistics]
-    decided: dict[str, dict[str, Any]]
-    outputs: dict[str, Any]
-    cpu_seconds: dict[str, float]
-
-    @property
-    def inputs(self) -> int:
-        return self.phases[0].inputs
-
-    @property
-    def kept(self) -> int:
-        return self.phases[-1].after.documents
-
-    def dropped(self) -> dict[str, dict[str, int]]:
-        """By step and reason, in the order of the steps."""
-        merged = {step: dict(reasons) for phase in self.phases for step, reasons in phase.dropped.items()}
-        return {step: merged[step] for step in (*self.steps, *merged) if step in merged}
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "inputs": self.inputs,
-            "input_bytes": self.phases[0].input_bytes,
-            "kept": self.kept,
-            "kept_bytes": self.phases[-1].after.bytes,
-            "dropped": self.dropped(),
-            "before": self.phases[0].before.as_json(),
-            "after": self.phases[-1].after.as_json(),
-            "decided": self.decided,
-            "outputs": self.outputs,
-        }
-
-
 def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
-        pieces = [piece for source in recipe.curation.source for piece in list_pieces(source)]
+        pieces = pieces_of(recipe)
         begin_plan(out, plan_of(recipe, pieces))
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
         summary = run_phases(recipe, inputs, executor)
-        write_text(out / SUMMARY, json.dumps(summary.as_json(), indent=1, ensure_ascii=False) + "\n")
+        write_text(out / SUMMARY, json.dumps(with_work(summary), indent=1, ensure_ascii=False) + "\n")
         write_report(recipe, summary)
     return summary
 
@@ -99,30 +64,39 @@ def open_executor(cluster: CurationCluster, note: Note | None) -> Iterator[Execu
 
 
 def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor) -> Summary:
-    phases, figures, seconds = [], {}, dict[str, float]()
+    phases, figures, work = [], {}, dict[str, tuple[float, int]]()
     receipts: dict[str, dict[str, Any]] = {}
+    read: dict[str, dict[str, Any]] = {}
+    sources = {name: piece.source.short_name for name, piece in pieces.items()}
     folder = recipe.out
     for number, (decided, steps) in enumerate(split_phases(recipe.steps)):
         if decided is not None:
             step_folder = corpus_step_folder(recipe, number, decided)
             ledgers = ledger_pieces(folder, receipts)
-            decisions, figures[decided.label] = run_corpus_step(
-                decided, ledgers, step_folder, executor.named(decided.label)
+            decisions, figures[decided.label], seconds = run_corpus_step(
+                decided, ledgers, step_folder, executor.named(f"{decided.label}, all documents")
             )
+            work[decided.label] = (seconds, 0)  # what comes to it is counted where its decisions are applied
             pieces = {
                 name: LedgerPiece(piece.ledger, piece.checksum, decisions[name])
                 for name, piece in ledgers.items()
             }
         folder = phase_folder(recipe, number)
         receipts = run_phase(recipe, folder, steps, decided, pieces, executor)
+        read = read or receipts
         phases.append(add_up(receipts.values()))
-        for receipt in receipts.values():
-            for label, spent in receipt["cpu_seconds"].items():
-                seconds[label] = seconds.get(label, 0.0) + spent
+        add_work(work, receipts.values())
     outputs = write_outputs(
         recipe, {folder / f"{name}{DONE}": receipt for name, receipt in receipts.items()}, executor
     )
-    return Summary(["read", *(step.label for step in recipe.steps)], phases, figures, outputs, seconds)
+    return Summary(
+        steps=[READ, *(step.label for step in recipe.steps)],
+        phases=phases,
+        decided=figures,
+        outputs=outputs,
+        sources=count_sources(sources, read, receipts),
+        work=work,
+    )
 
 
 def run_phase(
@@ -131,7 +105,13 @@ def run_phase(
     folder.mkdir(parents=True, exist_ok=True)
     clean_leftovers(folder)
     limits = recipe.curation
-    phase = Phase(folder=folder, steps=steps, decided=decided, worker_memory_gib=limits.worker_memory_gib)
+    phase = Phase(
+        folder=folder,
+        steps=steps,
+        decided=decided,
+        worker_memory_gib=limits.worker_memory_gib,
+        seed=limits.seed,
+    )
     label = steps[0].label if steps else (decided.label if decided is not None else "read")
     run_pieces: Callable[..., dict[str, dict[str, Any]]] = executor.named(
         label if len(steps) < 2 else f"{steps[0].label} to {steps[-1].label}"
@@ -151,5 +131,9 @@ def ledger_pieces(folder: Path, receipts: dict[str, dict[str, Any]]) -> dict[str
     }
 
 
-def write_report(recipe: CurationRecipe, summary: Summary) -> None:
-    """Filled in by curate/report."""
+def with_work(summary: Summary) -> dict[str, Any]:
+    work = {
+        label: {"cpu_seconds": round(seconds, 3), "bytes": size}
+        for label, (seconds, size) in summary.work.items()
+    }
+    return {**summary.as_json(), "work": work}

@@ -22,21 +22,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from foresail.curate.hints import step_hint, take_unknown
+from foresail.curate.named_step import NamedStep, build_user_step
 from foresail.curate.read.source import Source
 from foresail.curate.sink import Sink
 from foresail.curate.steps import STEPS, step_type
-from foresail.curate.user_step import UserStep, is_user_code
+from foresail.curate.user_step import is_user_code
 from foresail.recipe.keys import Tables
 from foresail.recipe.reading.load import RecipeError, check_table, complaint, read_toml
 from foresail.recipe.reading.overrides import parse_value, split_overrides
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 OF_STEP = re.compile(r"step#(\d+)\.(.+)")
 
@@ -71,37 +72,23 @@ class Curation(Part):
 
 
 @dataclass(frozen=True)
-class NamedStep:
-    """A step at its place in the recipe. `settings` is a Step or a CorpusStep; `keys` is what the recipe says."""
-
-    number: int
-    name: str
-    settings: Any
-    keys: dict[str, Any]
-
-    @property
-    def label(self) -> str:
-        """ "2 length"; of a user's step without its folder: "3 cleaning.py:fix"."""
-        return f"{self.number} {Path(self.name).name}"
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether it decides only after it has seen all documents."""
-        return hasattr(self.settings, "collect")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes build it again: they find a user's class by its file, not by a module's name."""
-        return build_step, (self.number, {"name": self.name, **self.keys})
-
-
-@dataclass(frozen=True)
 class CurationRecipe:
+    """`limit`: documents of every source, where a recipe is tried on the first of them."""
+
     curation: Curation
     steps: tuple[NamedStep, ...]
+    limit: int | None = None
 
     @property
     def out(self) -> Path:
         return Path(self.curation.out)
+
+    def limited(self, limit: int | None) -> CurationRecipe:
+        """For a try: the first documents of every source, into a folder beside the recipe's own."""
+        if limit is None:
+            return self
+        out = self.out.with_name(f"{self.out.name}-first-{limit}")
+        return replace(self, curation=self.curation.model_copy(update={"out": str(out)}), limit=limit)
 
 
 def load_curation(path: str | Path, overrides: Sequence[str] = ()) -> CurationRecipe:
@@ -114,6 +101,8 @@ def build_curation(
     """The recipe that nested dicts describe; one error lists all mistakes."""
     settings, mistakes = split_overrides(overrides)
     entries = table.pop("step", [])
+    for written in (table, settings):
+        mistakes += take_unknown("", written, (*Curation.model_fields, "step"))
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise complaint(name, ["step: write each step as a table, [[step]]"])
     change_steps(entries, settings, mistakes)
@@ -152,11 +141,12 @@ def build_step(number: int, entry: dict[str, Any]) -> NamedStep:
     name = entry.get("name")
     keys = {key: value for key, value in entry.items() if key != "name"}
     if not isinstance(name, str):
-        raise RecipeError(f'{place}: name is missing; write name = "…"')
+        hint = step_hint("", STEPS)
+        raise RecipeError(f'{place}: name is missing; write name = "…"; {hint}')
     if is_user_code(name):
-        return NamedStep(number, name, UserStep.check(place, name, keys), keys)
+        return build_user_step(number, name, keys)
     if name not in STEPS:
-        near = get_close_matches(name, STEPS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(STEPS))}"
-        raise RecipeError(f"{place}: there is no step {name!r}; {hint} Your own is file.py:function")
-    return NamedStep(number, name, check_table(f"{place} ({name})", keys, {}, [], step_type(name)), keys)
+        raise RecipeError(f"{place}: there is no step {name!r}; {step_hint(name, STEPS)}")
+    kind = step_type(name)
+    unknown = [*take_unknown("", left := dict(keys), kind.model_fields)]
+    return NamedStep(number, name, check_table(f"{place} ({name})", left, {}, unknown, kind), keys)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import inspect
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from foresail.curate.step import StepFunction
-from foresail.recipe.reading.load import RecipeError
-from foresail.user_code import load_user_code, user_code_file
+from foresail.recipe.reading.recipe_error import RecipeError
+from foresail.user_code import is_file, load_file, load_module, load_user_code, split_name, user_code_file
 
 
 def is_user_code(name: str) -> bool:
@@ -36,7 +38,7 @@ class UserStep:
         except (OSError, ImportError, SyntaxError) as error:
             raise RecipeError(f"{place}: {name} cannot be loaded: {error}") from None
         if not callable(code):
-            raise RecipeError(f"{place}: {name} is no function; write the name of one that takes a document")
+            raise RecipeError(f"{place}: {name} is no function; {other_name(name)}")
         if inspect.isclass(code) and hasattr(code, "open"):
             try:
                 return code(**arguments)
@@ -45,11 +47,21 @@ class UserStep:
         try:
             inspect.signature(code).bind(None, **arguments)
         except TypeError as error:
-            raise RecipeError(f"{place}: {name}: {error}; correct its keys, or the function") from None
+            takes = ", ".join([*inspect.signature(code).parameters][1:]) or "nothing beside the document"
+            raise RecipeError(f"{place}: {name}: {error}; it takes {takes}") from None
         return cls(name, arguments)
 
     def open(self) -> StepFunction:
         return partial(load_user_code(self.name), **self.arguments)
+
+
+def other_name(name: str) -> str:
+    """A hint for a function that is not there."""
+    file, function = split_name(name)
+    module = load_file(Path(file)) if is_file(file) else load_module(file)
+    names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    near = get_close_matches(function, names, n=1)
+    return f"did you mean {near[0]}?" if near else "write the name of one that takes a document"
 
 
 def code_fingerprint(name: str) -> str | None:

@@ -1,11 +1,11 @@
 """Training a small byte-level BPE, with a chat template of a few tokens.
 
-Digits are always tokens of their own, so that 12345 looks the same wherever it stands.
+Digits are always tokens of their own, so that 12345 looks the same wherever it stands. For several languages, large
+vocabularies and many texts there is `training/` (`foresail tokenizer train`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -14,10 +14,10 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from foresail.tokenizer.files import TokenizerFiles
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.tokenizer.training.chat_tokens import END, ROLES, split_out
+from foresail.tokenizer.training.pattern import PLAIN_WORDS, cut_by
 
-END = "<|end|>"
 UNKNOWN = "<|unknown|>"
-ROLES = ("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>")
 
 # <|user|>2+2<|assistant|>4<|end|>: one token opens a turn, and only the assistant must learn to close it.
 CHAT_TEMPLATE = """\
@@ -47,7 +47,7 @@ def train_bpe(
     """
     wholes = list(dict.fromkeys(whole_tokens))
     specials = list(dict.fromkeys([END, *ROLES, *special_tokens]))
-    pieces = split_out(texts, [*wholes, *specials])
+    pieces = [*split_out(texts, [*wholes, *specials])]
     if alphabet == "seen":
         specials.append(UNKNOWN)
         first_symbols = sorted({symbol for piece in pieces for symbol in byte_symbols(piece)})
@@ -56,7 +56,11 @@ def train_bpe(
     check_vocab_size(vocab_size, len(specials), len(wholes), len(first_symbols))
     core = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN if alphabet == "seen" else None))
     core.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            cut_by(PLAIN_WORDS),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -74,13 +78,6 @@ def train_bpe(
             chat_template=chat_template,
         )
     )
-
-
-def split_out(texts: Iterable[str], tokens: Sequence[str]) -> list[str]:
-    """The texts between these tokens: split_out(["<a>7<b>2"], ["<a>", "<b>"]) -> ["7", "2"]."""
-    longest_first = sorted(tokens, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest_first)))
-    return [piece for text in texts for piece in pattern.split(text) if piece]
 
 
 def check_vocab_size(vocab_size: int, specials: int, wholes: int, symbols: int) -> None:

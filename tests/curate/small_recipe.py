@@ -9,7 +9,7 @@ from typing import Any
 from foresail.curate.recipe import CurationRecipe, build_curation
 
 STEPS = '''
-import hashlib, json, os, signal
+import hashlib, json, os, signal, time
 from dataclasses import replace
 from foresail.curate.document import Drop
 
@@ -33,6 +33,10 @@ def endless(document):
 
 def broken(document):
     return document.no_such_attribute
+
+def slow(document):
+    time.sleep(0.002)
+    return document
 
 def nothing(document):
     return None

@@ -60,6 +60,10 @@ def test_a_document_that_kills_its_process_twice_is_dropped(tmp_path: Path) -> N
     assert summary.dropped()[summary.steps[2]] == {"crashed": 1}
     assert summary.inputs == 81
     assert (summary.phases[0].examples[f"{summary.steps[2]}: crashed"][0]["id"]) == "bad"
+    recipe = small_recipe(tmp_path, step(tmp_path, "short"), step(tmp_path, "deadly"))
+    assert explain(recipe, "bad")[-1].endswith(
+        "deadly: dropped, crashed (it ended its process twice (SIGKILL))"
+    )
 
 
 def test_a_document_that_computes_without_end_is_dropped(tmp_path: Path) -> None:
@@ -129,9 +133,25 @@ def test_against_names_gained_and_lost_documents(tmp_path: Path) -> None:
     comparison = compare(new, old)
     assert sum(comparison.gained.values()) == 1  # "short", once
     assert [reason.rpartition(": ")[2] for reason in comparison.lost] == ["repeated"]
-    changes = [json.loads(line) for line in comparison.file.read_text().splitlines()]
-    assert len(changes) == sum(comparison.gained.values()) + sum(comparison.lost.values())
-    assert {"id", "change", "reason", "text"} == {*changes[0]}
+    for change, counts in (("gained", comparison.gained), ("lost", comparison.lost)):
+        changes = [json.loads(line) for line in (comparison.folder / f"{change}.jsonl").open()]
+        assert len(changes) == sum(counts.values())
+        assert {"id", "reason", "detail", "text"} == {*changes[0]}
+    assert changes[0]["detail"].startswith("repeats ") and comparison.changed == 0
+    assert comparison.same + sum(comparison.gained.values()) == len(rows(tmp_path / "new" / "documents"))
+
+
+def test_against_finds_the_reason_of_documents_that_a_step_divided(tmp_path: Path) -> None:
+    halves = step(tmp_path, "halves")
+    new = small_recipe(tmp_path, halves, out=str(tmp_path / "new"), cluster={"workers": 1})
+    old = small_recipe(
+        tmp_path, step(tmp_path, "short"), halves, out=str(tmp_path / "old"), cluster={"workers": 1}
+    )
+    curate(new)
+    curate(old)
+    comparison = compare(new, old)
+    assert [reason.rpartition(": ")[2] for reason in comparison.gained] == ["short"]
+    assert not comparison.lost and "kept by both: 132, 0 of them with another text" in comparison.describe()
 
 
 def test_outputs_by_language_and_as_parquet(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.read.files import default_name
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
 
 Kind = Literal["jsonl", "parquet", "warc", "arc", "html", "pdf", "epub", "docx", "doc", "markdown", "text"]
@@ -62,7 +62,7 @@ class Source(CheckedPart):
 class ReadPiece:
     """One file or a part of it (`start` and `stop`: bytes of lines, row groups of parquet), or several small files.
 
-    `files` are relative to `folder`; ids begin with the source's name and the file's.
+    `files` are relative to `folder`; ids begin with the source's name and the file's. `limit`: so many records.
     """
 
     source: Source
@@ -71,8 +71,13 @@ class ReadPiece:
     files: tuple[str, ...]
     start: int = 0
     stop: int | None = None
+    limit: int | None = None
 
     def __str__(self) -> str:
+        return self.place if self.limit is None else f"{self.place}, the first {self.limit}"
+
+    @property
+    def place(self) -> str:
         name = self.names[0]
         if len(self.files) > 1:
             return f"{name} and {len(self.files) - 1} more up to {self.files[-1]}"

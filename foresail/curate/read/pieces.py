@@ -14,7 +14,6 @@ from pathlib import Path
 from foresail.curate.read.files import Damaged, damage_of_stream, list_files, open_unpacked
 from foresail.curate.read.kinds import MEDIA_TYPES, SNIFFED, SUFFIXES, kind_by_content, kind_by_suffix
 from foresail.curate.read.piece import ReadPiece, Source
-from foresail.data.corpus.documents import cut_parquet
 
 PIECE_BYTES = 64 * 2**20
 FILES_AT_ONCE = 256
@@ -64,6 +63,8 @@ def cut_file(source: Source, kind: str, folder: Path, name: str, size: int) -> I
     if kind == "jsonl" and path.suffix.lower() in SUFFIXES["jsonl"] and size > PIECE_BYTES:
         ranges = [(start, start + PIECE_BYTES) for start in range(0, size, PIECE_BYTES)]
     elif kind == "parquet":
+        from foresail.data.corpus.documents import cut_parquet  # which imports tokenizers
+
         with suppress(ValueError, OSError):  # else one piece, of which the reader makes one drop
             ranges = [(piece.start, piece.stop) for piece in cut_parquet(path, PIECE_BYTES)] or ranges
     for start, stop in ranges:

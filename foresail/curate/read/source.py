@@ -12,7 +12,8 @@ possible. A source that is not there, or that holds nothing to read, is a ValueE
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from foresail.curate.document import Document, Drop
@@ -25,9 +26,21 @@ def list_pieces(source: Source) -> list[ReadPiece]:
     return list(cut_source(source))
 
 
+def first_documents(pieces: Sequence[ReadPiece], limit: int) -> list[ReadPiece]:
+    """The first pieces, with `limit` records together. Records are counted, not parsed."""
+    chosen = []
+    for piece in pieces:
+        if limit <= 0:
+            break
+        count = sum(1 for _ in islice(records(piece), limit))
+        chosen.append(replace(piece, limit=count))
+        limit -= count
+    return chosen
+
+
 def read_documents(piece: ReadPiece, start: int = 0) -> Iterator[tuple[str, Document | Drop]]:
     """Ids with documents or drops, from record number `start` on."""
-    for record in islice(records(piece), start, None):
+    for record in islice(records(piece), start, piece.limit):
         yield record()
 
 

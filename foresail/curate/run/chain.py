@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.recipe import NamedStep
+from foresail.curate.named_step import NamedStep
 from foresail.curate.step import Outcome, StepFunction
 from foresail.curate.user_step import is_user_code
 
@@ -36,6 +36,17 @@ class Result:
 
     kept: list[Document] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
+    flow: list[tuple[int, int]] = field(default_factory=list)  # documents and bytes that leave each step
+
+    def add(self, other: Result) -> None:
+        """What steps did with one of the documents that this one became. `flow` here begins with one entry more."""
+        self.kept += other.kept
+        self.dropped += other.dropped
+        for place, (documents, size) in enumerate(other.flow, start=1):
+            if place == len(self.flow):
+                self.flow.append((0, 0))
+            before = self.flow[place]
+            self.flow[place] = (before[0] + documents, before[1] + size)
 
 
 class StepFailed(ValueError):
@@ -43,30 +54,47 @@ class StepFailed(ValueError):
 
 
 class Chain:
-    """Opened steps. `before_step` is called with each step's label."""
+    """Opened steps. `before_step` is called with each step's label, and the bytes that come to it."""
 
     def __init__(self, steps: Sequence[NamedStep]) -> None:
         self.steps = [(step.label, open_step(step)) for step in steps]
         self.batch_size = max((batch_size(step) for step in steps), default=1)
 
     def run(
-        self, documents: Sequence[Document], before_step: Callable[[str], None] = lambda label: None
+        self,
+        documents: Sequence[Document],
+        before_step: Callable[[str, int], None] = lambda label, size: None,
     ) -> list[Result]:
         results = [Result() for _ in documents]
-        alive = list(enumerate(documents))
+        alive = [(number, document, size_of(document)) for number, document in enumerate(documents)]
         for label, function in self.steps:
             if not alive:
                 break
-            before_step(label)
-            outcomes = function([document for _, document in alive])
-            alive = [
-                (number, document)
-                for (number, before), outcome in zip(alive, outcomes, strict=True)
-                for document in settle(outcome, label, before, results[number])
-            ]
-        for number, document in alive:
+            before_step(label, sum(size for _, _, size in alive))
+            outcomes = function([document for _, document, _ in alive])
+            leaving = []
+            for (number, before, size), outcome in zip(alive, outcomes, strict=True):
+                for document in settle(outcome, label, before, results[number]):
+                    same = document.text is before.text and document.content is before.content
+                    leaving.append((number, document, size if same else size_of(document)))
+            alive = leaving
+            note_flow(results, alive)
+        for number, document, _ in alive:
             results[number].kept.append(document)
         return results
+
+
+def note_flow(results: Sequence[Result], leaving: Sequence[tuple[int, Document, int]]) -> None:
+    for result in results:
+        result.flow.append((0, 0))
+    for number, _, size in leaving:
+        documents, total = results[number].flow[-1]
+        results[number].flow[-1] = (documents + 1, total + size)
+
+
+def size_of(document: Document) -> int:
+    """Bytes, also of text that cannot be encoded."""
+    return len(document.content) + len(document.text.encode("utf-8", "replace"))
 
 
 def settle(outcome: Outcome, label: str, before: Document, result: Result) -> Sequence[Document]:

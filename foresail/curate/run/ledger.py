@@ -1,8 +1,12 @@
 """The ledger of a piece: one line for each document that was read, with what became of it.
 
-    {"n": 17, "id": "web:17", "bytes": 4017, "kept": [{"id": "web:17", "text": "…"}], "dropped": []}
-    {"n": 18, "id": "web:18", "bytes": 12, "kept": [],
+    {"n": 17, "id": "web:17", "bytes": 4017, "flow": [[1, 4017], [1, 2310], [1, 2310]],
+     "kept": [{"id": "web:17", "text": "…"}], "dropped": [], "seen": "<p>Once upon …"}
+    {"n": 18, "id": "web:18", "bytes": 12, "flow": [[1, 12], [1, 12], [0, 0]], "kept": [],
      "dropped": [{"step": "2 length", "reason": "too_short", "detail": "…", "document": {…}}]}
+
+`flow`: documents and bytes that were read, and that left each step. `seen`: how the document was read, in short,
+of some.
 
 Lines are appended one by one, so that a killed run goes on after the last whole line. A finished ledger is
 compressed, and its checksum stands in the receipt; whoever reads it compares them first.
@@ -37,12 +41,15 @@ class Entry(NamedTuple):
     result: Result
 
 
-def write_entry(file: io.FileIO, n: int, name: str, result: Result, size: int) -> None:
+def write_entry(
+    file: io.FileIO, n: int, name: str, result: Result, size: int, seen: str | None = None
+) -> None:
     """One line in one write: after a kill it is there, or it is torn and `continue_ledger` removes it."""
     row = {
         "n": n,
         "id": name,
         "bytes": size,
+        "flow": result.flow,
         "kept": [document_row(document) for document in result.kept],
         "dropped": [
             {
@@ -54,6 +61,8 @@ def write_entry(file: io.FileIO, n: int, name: str, result: Result, size: int) -
             for drop in result.dropped
         ],
     }
+    if seen is not None:
+        row["seen"] = seen
     write_all(file, to_json(row) + b"\n")
 
 
@@ -147,10 +156,17 @@ def entries(path: Path) -> Iterator[Entry]:
 
 
 def kept_documents(path: Path) -> Iterator[Document]:
+    for document, _ in kept_and_seen(path):
+        yield document
+
+
+def kept_and_seen(path: Path) -> Iterator[tuple[Document, str | None]]:
+    """Each with the begin of what was read, where the ledger has it."""
     with open_zst(path) if path.suffix == ".zst" else path.open("rb") as file:
         for line in file:
-            for row in orjson.loads(line)["kept"]:
-                yield row_document(row)
+            row = orjson.loads(line)
+            for kept in row["kept"]:
+                yield row_document(kept), row.get("seen")
 
 
 def finish_ledger(opened: Path, done: Path) -> None:

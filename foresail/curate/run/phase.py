@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import resource
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,25 +19,27 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.piece import ReadPiece
 from foresail.curate.read.source import read_documents
-from foresail.curate.recipe import NamedStep
-from foresail.curate.run.chain import Chain, Dropped, Result, settle
+from foresail.curate.run.chain import Chain, Dropped, Result, settle, size_of
+from foresail.curate.run.excerpt import excerpt, is_shown
 from foresail.curate.run.ledger import (
     DONE,
     OPEN,
     check_ledger,
     continue_ledger,
     finish_ledger,
-    kept_documents,
+    kept_and_seen,
     write_entry,
 )
 from foresail.curate.run.progress import READ, Progress
-from foresail.curate.run.statistics import Statistics, count_ledger
+from foresail.curate.run.statistics import Form, Statistics, count_ledger
 from foresail.curate.run.suspects import blame, read_suspect
+from foresail.curate.run.work import LEDGERS, Work
 from foresail.runlog.atomic import explained
 
-Inputs = Iterator[tuple[str, Document | Drop]]
+Input = tuple[str, Document | Drop, str | None]  # id, what was read, how it was seen first
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ class Phase:
     steps: tuple[NamedStep, ...]
     decided: NamedStep | None = None
     worker_memory_gib: float = 8.0
+    seed: int = 0
+
+    @property
+    def enters_by(self) -> str:
+        return READ if self.decided is None else self.decided.label
+
+    @property
+    def form(self) -> Form:
+        return Form(labels=(self.enters_by, *(step.label for step in self.steps)), seed=self.seed)
 
 
 def split_phases(steps: Sequence[NamedStep]) -> list[tuple[NamedStep | None, tuple[NamedStep, ...]]]:
@@ -102,7 +112,7 @@ class PieceRun:
         self.opened, self.done = phase.folder / f"{name}{OPEN}", phase.folder / f"{name}{DONE}"
         self.name = name
         self.suspect = read_suspect(phase.folder, name)
-        self.seconds: dict[str, float] = {}
+        self.work = Work()
 
     def run(self, piece: ReadPiece | LedgerPiece) -> dict[str, Any]:
         if self.opened.exists() or not self.done.exists():
@@ -112,8 +122,9 @@ class PieceRun:
                     self.append(ledger, piece, start, progress)
             finish_ledger(self.opened, self.done)
             self.opened.unlink()
-        statistics: Statistics = count_ledger(self.done)
-        return {**statistics.as_json(), "cpu_seconds": self.seconds}
+        statistics: Statistics = count_ledger(self.done, self.phase.form)
+        self.work.stop(LEDGERS)
+        return {**statistics.as_json(), **self.work.as_json()}
 
     def append(
         self, ledger: io.FileIO, piece: ReadPiece | LedgerPiece, start: int, progress: Progress
@@ -127,22 +138,31 @@ class PieceRun:
             write_entry(ledger, number, name, result, 0)
             return
         while batch := list(islice(inputs, size)):
-            for (name, read), result in zip(batch, self.results(batch, number, piece, progress), strict=True):
-                write_entry(ledger, number, name, result, size_of(read))
+            results = self.results(batch, number, piece, progress)
+            for (name, read, seen), result in zip(batch, results, strict=True):
+                if seen is None and isinstance(read, Document) and isinstance(piece, ReadPiece):
+                    seen = self.first_sight(number, read, result)
+                write_entry(ledger, number, name, result, size_read(read), seen)
                 number += 1
-                progress.add_document(size_of(read))
+                progress.add_document(size_read(read))
+            self.work.stop(LEDGERS)
 
-    def inputs(self, piece: ReadPiece | LedgerPiece, start: int) -> Inputs:
+    def first_sight(self, number: int, read: Document, result: Result) -> str | None:
+        changed = any(drop.document is not read for drop in result.dropped)
+        return excerpt(read) if changed or is_shown(self.phase.seed, read.id, number) else None
+
+    def inputs(self, piece: ReadPiece | LedgerPiece, start: int) -> Iterator[Input]:
         if isinstance(piece, ReadPiece):
-            yield from read_documents(piece, start)
+            for name, read in read_documents(piece, start):
+                yield name, read, None
         else:
             check_ledger(piece.ledger, piece.checksum)
-            for document in islice(kept_documents(piece.ledger), start, None):
-                yield document.id, document
+            for document, seen in islice(kept_and_seen(piece.ledger), start, None):
+                yield document.id, document, seen
 
     def results(
         self,
-        batch: Sequence[tuple[str, Document | Drop]],
+        batch: Sequence[Input],
         number: int,
         piece: ReadPiece | LedgerPiece,
         progress: Progress,
@@ -150,15 +170,16 @@ class PieceRun:
         """Of documents number, number + 1, …"""
         results = [Result() for _ in batch]
         entering: list[tuple[int, Document]] = []
-        for place, (name, read) in enumerate(batch):
-            for document in self.entering(number + place, name, read, piece, results[place]):
-                entering.append((place, document))
-        clock = StepClock(self.seconds, progress)
+        for place, (name, read, _) in enumerate(batch):
+            came = self.entering(number + place, name, read, piece, results[place])
+            results[place].flow.append((len(came), sum(map(size_of, came))))
+            entering += [(place, document) for document in came]
+        clock = StepClock(self.work, progress)
+        clock.entered(self.phase.enters_by, sum(size_read(read) for _, read, _ in batch))
         ran = self.chain.run([document for _, document in entering], clock.enter)
         clock.stop()
         for (place, _), result in zip(entering, ran, strict=True):
-            results[place].kept += result.kept
-            results[place].dropped += result.dropped
+            results[place].add(result)
         return results
 
     def entering(
@@ -185,28 +206,31 @@ class PieceRun:
 
 
 class StepClock:
-    """CPU seconds of each step, added to `seconds`; progress learns which one runs."""
+    """Tells the progress which step runs, and `work` what it costs."""
 
-    def __init__(self, seconds: dict[str, float], progress: Progress) -> None:
-        self.seconds, self.progress = seconds, progress
-        self.label: str | None = None
-        self.begin = 0.0
+    def __init__(self, work: Work, progress: Progress) -> None:
+        self.work, self.progress = work, progress
+        self.label = ""
+        self.size = 0
 
-    def enter(self, label: str) -> None:
+    def entered(self, label: str, size: int) -> None:
+        """Documents were read, or decided on."""
+        self.work.stop(label, size)
+
+    def enter(self, label: str, size: int) -> None:
         self.stop()
         self.progress.enter_step(label)
-        self.label, self.begin = label, time.process_time()
+        self.label, self.size = label, size
 
     def stop(self) -> None:
-        if self.label is not None:
-            spent = time.process_time() - self.begin
-            self.seconds[self.label] = self.seconds.get(self.label, 0.0) + spent
-        self.label = None
+        if self.label:
+            self.work.stop(self.label, self.size)
+        self.label = ""
 
 
-def size_of(read: Document | Drop) -> int:
+def size_read(read: Document | Drop) -> int:
     """Bytes as read."""
-    return 0 if isinstance(read, Drop) else len(read.content) + len(read.text.encode("utf-8", "replace"))
+    return 0 if isinstance(read, Drop) else size_of(read)
 
 
 @dataclass(frozen=True)

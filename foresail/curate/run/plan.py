@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.read.piece import ReadPiece
+from foresail.curate.read.source import first_documents, list_pieces
 from foresail.curate.recipe import CurationRecipe
 from foresail.curate.user_step import code_fingerprint
 from foresail.data.corpus.documents import describe_file
@@ -20,6 +21,15 @@ from foresail.data.jobs.plan import PLAN
 from foresail.runlog.atomic import write_text
 
 FORMAT = 1
+
+
+def pieces_of(recipe: CurationRecipe) -> list[ReadPiece]:
+    """What is read, in the order of the recipe."""
+    pieces = []
+    for source in recipe.curation.source:
+        listed = list_pieces(source)
+        pieces += listed if recipe.limit is None else first_documents(listed, recipe.limit)
+    return pieces
 
 
 def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, Any]:
@@ -30,6 +40,7 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
             {"name": step.name, "keys": step.keys, "code": code_fingerprint(step.name)}
             for step in recipe.steps
         ],
+        "seed": recipe.curation.seed,
         "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
     }
 
@@ -81,4 +92,6 @@ def difference(before: dict[str, Any], plan: dict[str, Any]) -> str:
         pairs = zip(before["sources"], plan["sources"], strict=False)
         changed = next((new["piece"] for old, new in pairs if old != new), None)
         return f"other content of {changed}" if changed else "more or fewer files"
+    if before.get("seed") != plan["seed"]:
+        return f"another seed, {before.get('seed')}"
     return "other limits of CPU time or memory"

@@ -17,6 +17,8 @@ from foresail.data.jobs.rescue import STALLED
 from foresail.runlog.atomic import write_text
 
 SUSPECT = ".suspect.json"
+CRASHED = "crashed"
+DEATHS = (CRASHED, STALLED)  # reasons
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Suspect:
                 "unreadable", f"reading it ends the process ({self.cause}); the rest of its file is left out"
             )
         if self.cause == STALLED:
-            return Drop("stalled", "it needs more than max_cpu_seconds")
-        return Drop("crashed", f"it ended its process twice ({self.cause})")
+            return Drop(STALLED, "it needs more than max_cpu_seconds")
+        return Drop(CRASHED, f"it ended its process twice ({self.cause})")
 
 
 def blame(folder: Path, piece: str, cause: str) -> None:

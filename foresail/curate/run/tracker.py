@@ -18,15 +18,20 @@ class Standing:
     pieces_done: int
     pieces: int
     documents: int
+    documents_per_second: float
     megabytes_per_second: float
     seconds_left: float | None
 
     def describe(self) -> str:
-        """ "3 of 10 pieces, 12,345 documents, 34.2 MB/s, 2 min left"."""
+        """ "3 of 10 pieces, 12,345 documents, 512/s, 34.2 MB/s, 2 min left"."""
         parts = [f"{self.pieces_done:,} of {self.pieces:,} pieces"]
         if self.documents:
-            parts += [f"{self.documents:,} documents", f"{self.megabytes_per_second:.1f} MB/s"]
-        if self.seconds_left is not None:
+            parts += [
+                f"{self.documents:,} documents",
+                f"{self.documents_per_second:,.0f}/s",
+                f"{self.megabytes_per_second:.1f} MB/s",
+            ]
+        if self.seconds_left is not None and self.pieces_done < self.pieces:
             parts.append(f"{describe_seconds(self.seconds_left)} left")
         return ", ".join(parts)
 
@@ -43,7 +48,6 @@ class Tracker:
         self.finished = Done()
         self.begin = time.monotonic()
         self.before: Done | None = None  # of earlier calls of the command
-        self.pieces_before = 0
 
     def look(self, pieces_done: int, pieces: int) -> Standing:
         self.collect_receipts()
@@ -54,17 +58,25 @@ class Tracker:
         documents = self.finished.documents + sum(reached.documents for reached in running)
         size = self.finished.bytes + sum(reached.bytes for reached in running)
         if self.before is None:
-            self.before, self.pieces_before = Done(documents, size), pieces_done
+            self.before = Done(documents, size)
         seconds = max(time.monotonic() - self.begin, 1e-6)
-        worked = pieces_done - self.pieces_before
+        rate = (size - self.before.bytes) / seconds
         return Standing(
             label=self.label,
             pieces_done=pieces_done,
             pieces=pieces,
             documents=documents,
-            megabytes_per_second=(size - self.before.bytes) / 1e6 / seconds,
-            seconds_left=seconds / worked * (pieces - pieces_done) if worked else None,
+            documents_per_second=(documents - self.before.documents) / seconds,
+            megabytes_per_second=rate / 1e6,
+            seconds_left=self.expected_left(pieces_done, pieces, size) / rate
+            if rate and pieces_done
+            else None,
         )
+
+    def expected_left(self, pieces_done: int, pieces: int, size: int) -> float:
+        """Bytes, if the other pieces are as long as the finished ones; at least of those that nobody has begun."""
+        mean = self.finished.bytes / pieces_done
+        return max(pieces * mean - size, 0.0)
 
     def collect_receipts(self) -> None:
         left = []

@@ -1,49 +1,67 @@
 """Tells every step's verdict on one document, by running it again.
 
     explain(recipe, "web/a.jsonl:17")
-    -> ["read: 4,017 bytes, text/html", "1 extract: 2,310 characters, title = 'Soup'", "2 minhash: dropped, …"]
+    -> ["read: web/a.jsonl:17, 4,017 bytes, text/html", "1 extract: none → 2,310 characters, title = 'Soup'",
+        "2 minhash: dropped, …"]
 
-Steps that need all documents are not run again; what they have decided is applied.
+Steps that need all documents are not run again; what they have decided is applied. Nor is a step that the document
+has killed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import orjson
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.source import list_pieces, read_documents
-from foresail.curate.recipe import CurationRecipe, NamedStep
+from foresail.curate.named_step import NamedStep
+from foresail.curate.read.source import read_documents
+from foresail.curate.recipe import CurationRecipe
 from foresail.curate.run.chain import Chain, Result, settle
 from foresail.curate.run.corpus_step import DECISIONS
 from foresail.curate.run.folders import corpus_step_folder, ledgers, phase_folder, phase_folders
-from foresail.curate.run.ledger import DONE, kept_documents
+from foresail.curate.run.ledger import DONE, entries, kept_documents
 from foresail.curate.run.phase import split_phases
+from foresail.curate.run.plan import pieces_of
+from foresail.curate.run.suspects import DEATHS
 from foresail.data.zst import open_zst
 
 SHOWN = 60  # characters of a value
+LINE = 100  # characters
 Verdict = str
 
 
 def explain(recipe: CurationRecipe, name: str) -> list[Verdict]:
     """`name` is an id or an address."""
     piece, number = locate(recipe, name)
-    pieces = [piece for source in recipe.curation.source for piece in list_pieces(source)]
-    _, read = next(iter(read_documents(pieces[int(piece)], number)))
+    _, read = next(iter(read_documents(pieces_of(recipe)[int(piece)], number)))
     if isinstance(read, Drop):
         return [f"read: dropped, {describe_drop(read.reason, read.detail)}"]
     size = len(read.content) or len(read.text.encode("utf-8", "replace"))
-    verdicts = [f"read: {read.id}, {size:,} bytes, {read.media_type}"]
+    address = f", {read.url}" if read.url else ""
+    verdicts = [f"read: {read.id}, {size:,} bytes, {read.media_type}{address}"]
     documents: Sequence[Document] = [read]
+    deaths = find_deaths(recipe, piece)
     for phase, (decided, steps) in enumerate(split_phases(recipe.steps)):
         if decided is not None and documents:
             documents = [*apply_decisions(recipe, phase, decided, piece, documents, verdicts)]
         for step in steps:
-            documents = [*run_step(step, documents, verdicts)]
+            documents = [*run_step(step, documents, verdicts, deaths)]
     return [*verdicts, *(f"kept: {document.id}, {len(document.text):,} characters" for document in documents)]
+
+
+def layout(verdicts: Sequence[Verdict]) -> str:
+    """Labels in one column, what is said of them in another, long lines broken at commas."""
+    pairs = [verdict.split(": ", 1) for verdict in verdicts]
+    width = max((len(label) for label, _ in pairs), default=0)
+    gap = "\n" + " " * (width + 2)
+    return "\n".join(
+        f"{label:<{width}}  {gap.join(wrap(said, LINE, break_long_words=False))}" for label, said in pairs
+    )
 
 
 def locate(recipe: CurationRecipe, name: str) -> tuple[str, int]:
@@ -87,8 +105,31 @@ def names_of(entry: dict[str, Any]) -> Iterator[str]:
         yield row.get("url", "")
 
 
-def run_step(step: NamedStep, documents: Sequence[Document], verdicts: list[Verdict]) -> Iterator[Document]:
-    for document, result in zip(documents, Chain([step]).run(documents), strict=True):
+def find_deaths(recipe: CurationRecipe, piece: str) -> dict[tuple[str, str], str]:
+    """What ended a process, by step and document."""
+    deaths = {}
+    for folder in phase_folders(recipe):
+        if (file := folder / f"{piece}{DONE}").exists():
+            for entry in entries(file):
+                for drop in entry.result.dropped:
+                    if drop.reason in DEATHS:
+                        deaths[drop.step, drop.document.id] = describe_drop(drop.reason, drop.detail)
+    return deaths
+
+
+def run_step(
+    step: NamedStep,
+    documents: Sequence[Document],
+    verdicts: list[Verdict],
+    deaths: dict[tuple[str, str], str],
+) -> Iterator[Document]:
+    alive = []
+    for document in documents:
+        if death := deaths.get((step.label, document.id)):
+            verdicts.append(f"{step.label}: dropped, {death}")
+        else:
+            alive.append(document)
+    for document, result in zip(alive, Chain([step]).run(alive), strict=True):
         yield from note_result(step.label, document, result, verdicts)
 
 
@@ -123,17 +164,23 @@ def describe_drop(reason: str, detail: str) -> str:
     return f"{reason} ({detail})" if detail else reason
 
 
+def first_change(before: str, after: str) -> int:
+    """first_change("abc", "abd") -> 2."""
+    pairs = zip(before, after, strict=False)
+    return next((n for n, (old, new) in enumerate(pairs) if old != new), min(len(before), len(after)))
+
+
 def describe_change(before: Document, after: Document) -> str:
-    """describe_change(…, …) -> "2,310 characters, language = 'id'"."""
+    """describe_change(…, …) -> "none → 2,310 characters, language = 'id'"."""
     changes = []
     if after.id != before.id:
         changes.append(f"as {after.id}")
     if after.text != before.text:
-        same = next(
-            (n for n, (old, new) in enumerate(zip(before.text, after.text, strict=False)) if old != new), 0
+        where = (
+            f", changed from character {first_change(before.text, after.text):,} on" if before.text else ""
         )
-        where = f", changed from character {same:,} on" if before.text else ""
-        changes.append(f"{len(after.text):,} characters, {len(before.text):,} before{where}")
+        came = f"{len(before.text):,}" if before.text else "none"
+        changes.append(f"{came} → {len(after.text):,} characters{where}")
     for key, value in after.metadata.items():
         if key not in before.metadata or before.metadata[key] != value:
             shown = repr(value)
