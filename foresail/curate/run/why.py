@@ -18,8 +18,9 @@ from typing import Any
 import orjson
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.source import read_documents
-from foresail.curate.recipe import CurationRecipe, NamedStep
+from foresail.curate.recipe import CurationRecipe
 from foresail.curate.run.chain import Chain, Result, settle
 from foresail.curate.run.corpus_step import DECISIONS
 from foresail.curate.run.folders import corpus_step_folder, ledgers, phase_folder, phase_folders

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from foresail.curate.extract.page import Page, flatten
-from foresail.curate.extract.render.asciimath import asciimath_to_latex
-from foresail.curate.extract.render.image import image_latex
-from foresail.curate.extract.render.mathml import mathml_to_latex
+from foresail.curate.extract.page import Page, read_page
+from foresail.curate.extract.render.ahead import Ahead
+from foresail.curate.extract.render.maths.asciimath import asciimath_to_latex
+from foresail.curate.extract.render.maths.chtml import chtml_to_latex
+from foresail.curate.extract.render.maths.image import image_latex
+from foresail.curate.extract.render.maths.mathml import mathml_to_latex
 
 # Worth a closer look: an element with one of these in its attributes.
 HINT = re.compile(
@@ -43,6 +45,8 @@ SOURCES = (
 )
 TEX_LIKE = re.compile(r"\\[A-Za-z]+|[\^_]|\\[,;!{}]")
 COMMAND = re.compile(r"\\[A-Za-z]{2,}")
+SCRIPT = re.compile(r"[\^_]\{|[A-Za-z0-9)]\^[A-Za-z0-9({]|^[A-Za-z]_[A-Za-z0-9]$")
+LINE_BREAK = re.compile(r"<br ?/?>")
 DRAWN = re.compile(r"MathJax|MJXc|mjx-chtml|MathJax_SVG", re.IGNORECASE)
 MATH_CLASS = re.compile(
     r'class="(?:[^"]* )?(?:math|maths|tex|latex|math-tex|math-inline|math-display|math-block|math-container'
@@ -53,6 +57,7 @@ DISPLAY = re.compile(
     r'|mode=display|data-math-style="display"|display-math|mathml-display|equation',
     re.IGNORECASE,
 )
+BLOCKS = frozenset(["div", "p", "section", "center", "figure"])
 DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"))
 TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex", "text/x-tex")
 
@@ -64,44 +69,92 @@ class Formula:
     end: int  # the first node after it
 
 
-def read_formula(page: Page, node: int) -> Formula | None:
-    """The formula that this element is; "" where it is the drawn copy of one; None where it is something else."""
-    name = page.names[node]
-    attributes = page.data[node]
-    if name == "math" or name.endswith(":math"):
-        return finish(math_element(page, node), bool(DISPLAY.search(attributes)), page.ends[node])
-    if name == "script":
-        return script(page, node)
-    if name == "img":
-        latex = image_latex(page.attributes(node))
-        return None if latex is None else finish(latex, "display" in attributes, page.ends[node])
-    if name == "mjx-container":
-        return drawn(page, node, "display" in attributes and 'display="true"' in attributes)
-    if not attributes or not HINT.search(attributes):
+class FormulaReader:
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        names = frozenset(name for name in set(page.names) if name == "math" or name.endswith(":math"))
+        self.maths = Ahead(page, names)
+        self.drawings = Ahead(page, frozenset(["mjx-math"]))
+        self.no_source_before = 0  # no drawn element before this node has its source in an attribute
+
+    def read(self, node: int) -> Formula | None:
+        """The formula that this element is: "" for the drawn copy of one, None where it is something else."""
+        page = self.page
+        name = page.names[node]
+        attributes = page.data[node]
+        if name == "math" or name.endswith(":math"):
+            return finish(math_element(page, node), bool(DISPLAY.search(attributes)), page.ends[node])
+        if name == "script":
+            return script(page, node)
+        if name == "img":
+            latex = image_latex(page.attributes(node))
+            return None if latex is None else finish(latex, "display" in attributes, page.ends[node])
+        if name == "mjx-container":
+            return self.drawn(node, 'display="true"' in attributes)
+        if not attributes or not HINT.search(attributes):
+            return None
+        values = page.attributes(node)
+        classes = values.get("class", "")
+        is_display = name in BLOCKS or bool(DISPLAY.search(attributes))
+        for key in SOURCES:
+            if (source := values.get(key, "").strip()) and (
+                TEX_LIKE.search(source) or MATH_CLASS.search(attributes) or "tex" in classes
+            ):
+                return finish(source, is_display, page.ends[node])
+        if "data-mathml" in values and not script_after(page, node):
+            return finish(mathml_source(values["data-mathml"]), is_display, page.ends[node])
+        if "katex" in classes:
+            return self.katex(node, classes, is_display)
+        if "MathJax_Preview" in classes:
+            return Formula("", False, page.ends[node])
+        if DRAWN.search(classes) and name in ("span", "div", "nobr"):
+            return self.drawn(node, "MathJax_Display" in classes)
+        if name != "code" and MATH_CLASS.search(attributes):
+            return marked_text(page, node, is_display)
         return None
-    values = page.attributes(node)
-    classes = values.get("class", "")
-    is_display = bool(DISPLAY.search(attributes))
-    for key in SOURCES:
-        if (source := values.get(key, "").strip()) and (
-            TEX_LIKE.search(source) or MATH_CLASS.search(attributes) or "tex" in classes
-        ):
-            return finish(source, is_display, page.ends[node])
-    if "data-mathml" in values and not script_after(page, node):
-        return finish(mathml_source(values["data-mathml"]), is_display, page.ends[node])
-    if "katex" in classes:
-        return katex(page, node, classes, is_display)
-    if "MathJax_Preview" in classes:
-        return Formula("", False, page.ends[node])
-    if DRAWN.search(classes) and name in ("span", "div", "nobr"):
-        return drawn(page, node, "MathJax_Display" in classes)
-    if name != "code" and MATH_CLASS.search(attributes):
-        return marked_text(page, node, is_display)
-    return None
+
+    def katex(self, node: int, classes: str, is_display: bool) -> Formula | None:
+        if "katex-html" in classes:
+            return Formula("", False, self.page.ends[node])
+        math = self.maths.within(node)
+        if math is None:
+            return None
+        return finish(math_element(self.page, math), is_display, self.page.ends[node])
+
+    def drawn(self, node: int, is_display: bool) -> Formula | None:
+        """What MathJax drew: its hidden MathML, or nothing where the source follows in a script."""
+        page = self.page
+        end = page.ends[node]
+        if script_after(page, node):
+            return Formula("", False, end)
+        math = self.maths.within(node)
+        if math is not None:
+            is_display = is_display or bool(DISPLAY.search(page.data[math]))
+            return finish(math_element(page, math), is_display, end)
+        if (source := self.source_within(node)) is not None:
+            return finish(source, is_display, end)
+        drawing = self.drawings.within(node)
+        if drawing is not None:
+            return finish(chtml_to_latex(page, drawing), is_display, end)
+        if end - node < 8 and is_tex(text := page.text(node).strip()):
+            return finish(text, is_display, end)
+        return None
+
+    def source_within(self, node: int) -> str | None:
+        """What an attribute of a drawn element says. The first has the whole formula, the others its parts."""
+        page = self.page
+        for at in range(max(node, self.no_source_before), page.ends[node]):
+            if page.names[at] and "data-" in page.data[at]:
+                if "data-mathml=" in page.data[at]:
+                    return mathml_source(page.attribute(at, "data-mathml"))
+                if "data-latex=" in page.data[at]:
+                    return page.attribute(at, "data-latex")
+        self.no_source_before = max(self.no_source_before, page.ends[node])
+        return None
 
 
 def finish(latex: str, is_display: bool, end: int) -> Formula:
-    latex = latex.strip()
+    latex = LINE_BREAK.sub("\n", latex).strip()
     for opening, closing in DELIMITERS:
         if latex.startswith(opening) and latex.endswith(closing) and len(latex) > len(opening) + len(closing):
             inner = latex[len(opening) : -len(closing)]
@@ -129,8 +182,11 @@ def math_element(page: Page, node: int) -> str:
 
 
 def mathml_source(source: str) -> str:
-    page = flatten(source)
-    return math_element(page, 0) if page.names and page.names[0] else ""
+    page = read_page(source)
+    for node, name in enumerate(page.names):
+        if name == "math" or name.endswith(":math"):
+            return math_element(page, node)
+    return ""
 
 
 def script(page: Page, node: int) -> Formula | None:
@@ -150,41 +206,6 @@ def script(page: Page, node: int) -> Formula | None:
     if kind.startswith("math/asciimath"):
         return finish(asciimath_to_latex(source), is_display, end)
     return finish(source, is_display, end)
-
-
-def katex(page: Page, node: int, classes: str, is_display: bool) -> Formula | None:
-    if "katex-html" in classes:
-        return Formula("", False, page.ends[node])
-    math = find_math(page, node)
-    if math is None:
-        return None
-    return finish(math_element(page, math), is_display, page.ends[node])
-
-
-def drawn(page: Page, node: int, is_display: bool) -> Formula | None:
-    """What MathJax drew: its hidden MathML, or nothing where the source follows in a script."""
-    end = page.ends[node]
-    if script_after(page, node):
-        return Formula("", False, end)
-    math = find_math(page, node)
-    if math is not None:
-        return finish(math_element(page, math), is_display or bool(DISPLAY.search(page.data[math])), end)
-    for at in range(node, end):
-        if "data-mathml=" in page.data[at] and page.names[at]:
-            return finish(mathml_source(page.attribute(at, "data-mathml")), is_display, end)
-        if "data-latex=" in page.data[at] and page.names[at]:
-            return finish(page.attribute(at, "data-latex"), is_display, end)
-        if page.names[at] == "mjx-math":
-            return finish(mathml_to_latex(page, at), is_display, end)
-    return None
-
-
-def find_math(page: Page, node: int) -> int | None:
-    names = page.names
-    for at in range(node + 1, page.ends[node]):
-        if names[at] == "math" or names[at].endswith(":math"):
-            return at
-    return None
 
 
 def script_after(page: Page, node: int) -> bool:
@@ -217,6 +238,10 @@ def marked_text(page: Page, node: int, is_display: bool) -> Formula | None:
     has_delimiters = text.startswith(("\\(", "\\[", "$"))
     if has_delimiters:
         return finish(text, is_display or text.startswith(("\\[", "$$")), end)
-    if COMMAND.search(text) and "\\(" not in text and "$" not in text:
+    if is_tex(text) and "\\(" not in text and "$" not in text:
         return finish(text, is_display, end)
     return None
+
+
+def is_tex(text: str) -> bool:
+    return COMMAND.search(text) is not None or SCRIPT.search(text) is not None
