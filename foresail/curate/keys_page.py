@@ -93,7 +93,7 @@ def first_sentence(kind: type) -> str:
 
 
 def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return text.replace("|", "\\|").replace("](", "]\\(").replace("\n", " ")
 
 
 if __name__ == "__main__":
