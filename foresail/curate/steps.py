@@ -15,7 +15,10 @@ STEPS: dict[str, str] = {
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
+    "perplexity": "foresail.curate.quality.perplexity:Perplexity",
+    "quantiles": "foresail.curate.select.quantiles:Quantiles",
     "resample": "foresail.curate.select.resample:Resample",
+    "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
 }
 
 
