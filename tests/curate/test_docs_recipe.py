@@ -27,4 +27,4 @@ def test_the_recipe_of_the_page_loads(tmp_path: Path, monkeypatch: pytest.Monkey
     recipe = build_curation(tomllib.loads(block("toml")), "web.toml", ["step#3.least=5"])
     own = recipe.steps[2].settings.open()
     assert isinstance(own(Document(id="a", text="12345")), Document)
-    assert own(Document(id="a", text="1")) == Drop("too_short", "1 characters, at least 5 are required")
+    assert own(Document(id="a", text="1")) == Drop("too_short", "1 characters")
