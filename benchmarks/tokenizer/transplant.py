@@ -6,8 +6,8 @@
 
 Nats per byte of text, so that tokenizers compare: `old` is the model with its own tokenizer, trained on the same
 texts. The new tokenizer has 32,768 tokens and is trained here on eight languages of ../shared/data/text/train, or
-named by --tokenizer. One document in fifty is held out. Figures are saved as they come, and a method that is done is
-not run again.
+named by --tokenizer. One document in fifty is held out. Figures are saved as they come; what is done is not
+run again.
 """
 
 from __future__ import annotations
