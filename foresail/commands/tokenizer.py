@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foresail.commands.options import Overrides
+from foresail.commands.transplant import transplant
 
 if TYPE_CHECKING:
     from foresail.tokenizer.training.recipe import Group
 
-tokenizer_app = typer.Typer(help="Train tokenizers, and compare them.", no_args_is_help=True)
+tokenizer_app = typer.Typer(
+    help="Train tokenizers, compare them, and give a model another one.", no_args_is_help=True
+)
+tokenizer_app.command()(transplant)
 
 
 @tokenizer_app.command()

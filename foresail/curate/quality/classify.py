@@ -24,7 +24,7 @@ from pydantic import Field
 from foresail.curate.document import Document, Drop
 from foresail.curate.step import Outcome, StepFunction
 from foresail.recipe.keys import Tables
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foresail.curate.quality.text_windows import windows
 from foresail.rollout.drafts.compiled import compiled
 
 SPACE, LETTER, DIGIT, OTHER = 0, 1, 2, 3
-WINDOWS = 4
 SHARES, LEVELS = 6, 16  # of SHARES numbers, each in LEVELS steps; they have the first buckets
 RESERVED = SHARES * LEVELS
 SHARE_VALUE = 0.25  # beside n-grams whose squares sum to 1
@@ -58,15 +58,6 @@ class NgramFeatures:
             np.concatenate([own, indices]),
             np.concatenate([np.full(SHARES, SHARE_VALUE, np.float32), values]),
         )
-
-
-def windows(text: str, max_chars: int) -> str:
-    """windows("abcdefgh", 4) -> "a\\nc\\ne\\nh": the beginning, the end, and two places between."""
-    if len(text) <= max_chars:
-        return text
-    size = max(max_chars // WINDOWS, 1)
-    starts = [(len(text) - size) * number // (WINDOWS - 1) for number in range(WINDOWS)]
-    return "\n".join(text[start : start + size] for start in starts)
 
 
 def character_codes(text: str) -> np.ndarray:

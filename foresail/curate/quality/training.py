@@ -20,7 +20,7 @@ from foresail.curate.quality.figures import head_figures
 from foresail.curate.quality.labels import Head, HeadFinder, Label, LabelledText
 from foresail.curate.quality.linear import LinearClassifier
 from foresail.curate.quality.ngrams import NgramFeatures
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.rollout.drafts.compiled import compiled
 
 LEVELS, SCORE, CLASSES = 0, 1, 2

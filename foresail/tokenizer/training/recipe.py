@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from foresail.recipe.keys import Tables
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 Names = Annotated[tuple[str, ...], Strict(False)]
 
