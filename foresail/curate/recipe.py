@@ -59,7 +59,7 @@ class Curation(Part):
     """What a recipe says beside its steps."""
 
     out: str = Field(description="folder of the output, the report, and what a stopped run goes on with")
-    seed: int = Field(0, description="for steps that draw at random")
+    seed: int = Field(0, description="of the examples in the report, which are drawn at random")
     max_cpu_seconds: float = Field(
         60.0, gt=0, description="CPU time for one document; one that needs more is dropped as stalled"
     )

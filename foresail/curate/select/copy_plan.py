@@ -34,7 +34,7 @@ class CopyPlan(CheckedPart):
     languages: Tables[LanguageShare] = Field((), description="the other languages share the rest")
     language: str = Field("language", description="key of metadata")
     unscored: float = Field(1.0, ge=0, description="expected copies of documents without the quality")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="of the copies that are drawn at random")
 
     def mistakes(self) -> Iterator[str]:
         if list(self.tiers) != sorted({*self.tiers}):

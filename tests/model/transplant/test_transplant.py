@@ -10,7 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from typer.testing import CliRunner
 
+from foresail.cli import app
 from foresail.model.attention import PackedAttention
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.readouts import logits
@@ -284,3 +286,15 @@ def test_templates_that_are_missing_are_named(tmp_path):
             transplant(bare, tmp_path / "tok", tmp_path / "out", Making(), template=template)
     transplant(bare, tmp_path / "tok", tmp_path / "out", Making())
     assert Tokenizer.load(tmp_path / "out").chat is None
+
+
+def test_the_command_says_what_became_of_the_tokens(tmp_path):
+    source = checkpoint(tmp_path / "old", chatml_tokenizer())
+    (tmp_path / "a.txt").write_text("\n".join(NEW_TEXTS * 20))
+    names = [str(source), str(new_tokenizer(tmp_path / "tok")), str(tmp_path / "out")]
+    options = ["--method", "omp", "--text", str(tmp_path / "a.txt"), "--atoms", "4", "--pad-to", "64"]
+    done = CliRunner().invoke(app, ["tokenizer", "transplant", *names, *options, "--chat-template", "old"])
+    assert done.exit_code == 0, done.output
+    assert "320 rows; 2" in done.output and "new ones by omp" in done.output
+    assert "note: added to the tokenizer: <|im_start|>, <|im_end|>" in done.output
+    assert len(table(tmp_path / "out")) == 320

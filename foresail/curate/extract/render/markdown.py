@@ -92,7 +92,6 @@ HANDLERS: Mapping[str, Handler] = (
         "dd": definition,
         "blockquote": quote,
         "img": image,
-        "mjx-container": image,
         "a": link,
         "sup": superscript,
         "sub": subscript,

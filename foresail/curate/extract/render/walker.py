@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 
 from foresail.curate.extract.page import Page
 from foresail.curate.extract.render.ahead import Ahead
+from foresail.curate.extract.render.code.line_elements import BOX_HINTS
+from foresail.curate.extract.render.hints import Hints
 from foresail.curate.extract.render.lines import Lines
-from foresail.curate.extract.render.maths.formula import HINT, Formula, FormulaReader
+from foresail.curate.extract.render.maths.formula import HINTS, Formula, FormulaReader
 from foresail.curate.extract.render.rendering import Rendering
 
 PROSE = frozenset("h1 h2 h3 h4 h5 h6 ul ol section article form nav".split())
@@ -34,7 +36,9 @@ class Walker:
         self.headings = headings
         self.rendering = rendering
         self.handlers = handlers
-        self.formulas = FormulaReader(page)
+        hints = Hints(page)
+        self.formulas = FormulaReader(page, hints.nodes(*HINTS))
+        self.boxes = hints.nodes(*BOX_HINTS)  # elements that may be a box of code
         self.lines = Lines()
         self.closers: list[tuple[int, Close]] = []
         self.lists: list[list[int]] = []  # the next number of each open list; -1: bullets
@@ -50,7 +54,8 @@ class Walker:
         page = self.page
         names, data, ends = page.names, page.data, page.ends
         dropped, headings, closers, handlers = self.dropped, self.headings, self.closers, self.handlers
-        add, read_formula = self.lines.add, self.formulas.read
+        pieces, read_formula = self.lines.pieces, self.formulas.read
+        formulas = self.formulas.places
         depth = len(closers)
         next_close = last
         while True:
@@ -63,14 +68,15 @@ class Walker:
                 self.heading_line(headings[at])
             name = names[at]
             if not name:
-                add(data[at])
+                text = data[at]
+                if pieces or not text.isspace():
+                    pieces.append(text)
                 at += 1
                 continue
             if at in dropped:
                 at = ends[at]
                 continue
-            attributes = data[at]
-            if (attributes and HINT.search(attributes)) or name == "math" or name == "script":
+            if at in formulas:
                 formula = read_formula(at)
                 if formula is not None:
                     self.formula(formula)
@@ -80,9 +86,6 @@ class Walker:
             if handler is not None:
                 at = handler(self, at)
                 next_close = closers[-1][0] if len(closers) > depth else last
-            elif ":" in name and name.endswith(":math") and (formula := read_formula(at)):
-                self.formula(formula)
-                at = formula.end
             else:
                 at += 1
 

@@ -10,8 +10,9 @@ import re
 from foresail.curate.extract.page import Page
 from foresail.curate.extract.render.code.text import BLOCKS, EDITOR, LINE
 
-MAYBE_BOX = re.compile(
-    r"CodeMirror|cm-content|ace_|view-lines|crayon|code|white-space: ?pre|dp-|linenums", re.IGNORECASE
+BOX_HINTS = (
+    *("codemirror", "cm-content", "ace_", "view-lines", "margin-view", "crayon", "code", "dp-", "linenums"),
+    *("white-space: pre", "white-space:pre"),
 )
 LIST_BOX = re.compile(
     r' class="(?:[^"]* )?(?:blockcode|dp-highlighter|dp-\w{1,6}|linenums|code-list)[ "]| id="code_\w+"'
@@ -26,8 +27,6 @@ LINES = frozenset(["div", "p", "span", "td", "li"])
 def is_code_box(page: Page, node: int) -> bool:
     """A <div> with an editor's lines, a list of lines, or preformatted text."""
     attributes = page.data[node]
-    if not MAYBE_BOX.search(attributes):
-        return False
     if EDITOR.search(attributes):
         return True
     if LIST_BOX.search(attributes):

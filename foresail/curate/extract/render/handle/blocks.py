@@ -14,11 +14,10 @@ def skip(walker: Walker, node: int) -> int:
 
 
 def block(walker: Walker, node: int) -> int:
-    attributes = walker.page.data[node]
-    if attributes:
+    if node in walker.boxes:
         if is_code_box(walker.page, node):
             return code_block(walker, node)
-        if GHOST.search(attributes):
+        if GHOST.search(walker.page.data[node]):
             return walker.page.ends[node]
     walker.lines.flush()
     walker.close_at(node, walker.lines.flush)

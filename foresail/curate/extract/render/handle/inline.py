@@ -109,9 +109,7 @@ def raise_text(walker: Walker, node: int, kind: str) -> int:
 
 
 def image(walker: Walker, node: int) -> int:
-    """A picture, or another element that says by its name alone that it may be a formula."""
     formula = walker.formulas.read(node)
-    if formula is None:
-        return node + 1
-    walker.formula(formula)
-    return formula.end
+    if formula is not None:
+        walker.formula(formula)
+    return node + 1

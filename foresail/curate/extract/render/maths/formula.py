@@ -19,9 +19,22 @@ from foresail.curate.extract.render.maths.image import image_latex
 from foresail.curate.extract.render.maths.mathml import mathml_to_latex
 
 # Worth a closer look: an element with one of these in its attributes.
-HINT = re.compile(
-    r"katex|mathjax|mjx|math|latex|data-(?:math|tex|formula|equation|eq|expr|entry|asciimath)|\btex\b|\bMJX",
-    re.IGNORECASE,
+HINTS = (
+    *("katex", "math", "mjx", "latex", '"tex"', '"tex ', ' tex"', " tex ", "data-tex", "data-formula"),
+    *("data-equation", "data-eq", "data-expr", "data-entry", "data-original-tex", "data-content-formula"),
+    *(
+        "codecogs",
+        "mimetex",
+        "texrendr",
+        "tex2img",
+        "/tex/",
+        "equation",
+        "cht=tx",
+        "formula",
+        "texify",
+        "teximg",
+    ),
+    *("quicklatex", "sciweavers", "ql-img"),
 )
 SOURCES = (
     *(
@@ -70,9 +83,14 @@ class Formula:
 
 
 class FormulaReader:
-    def __init__(self, page: Page) -> None:
+    """`places`: the nodes that may be a formula, but for images."""
+
+    def __init__(self, page: Page, hinted: set[int]) -> None:
         self.page = page
         names = frozenset(name for name in set(page.names) if name == "math" or name.endswith(":math"))
+        by_name = names | {"script", "mjx-container"}
+        self.hinted = hinted
+        self.places = hinted | {at for at, name in enumerate(page.names) if name in by_name}
         self.maths = Ahead(page, names)
         self.drawings = Ahead(page, frozenset(["mjx-math"]))
         self.no_source_before = 0  # no drawn element before this node has its source in an attribute
@@ -87,12 +105,12 @@ class FormulaReader:
         if name == "script":
             return script(page, node)
         if name == "img":
+            if node not in self.hinted and "\\" not in attributes and "{" not in attributes:
+                return None
             latex = image_latex(page.attributes(node))
             return None if latex is None else finish(latex, "display" in attributes, page.ends[node])
         if name == "mjx-container":
             return self.drawn(node, 'display="true"' in attributes)
-        if not attributes or not HINT.search(attributes):
-            return None
         values = page.attributes(node)
         classes = values.get("class", "")
         is_display = name in BLOCKS or bool(DISPLAY.search(attributes))
