@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 data_app.command()(curate)
 data_app.command()(why)
-<<<<<<< HEAD
 data_app.command()(judge)
-=======
 data_app.command(name="train-language")(train_language)
->>>>>>> main
 data_app.command(name="train-classifier")(train_classifier)
 
 
