@@ -14,6 +14,7 @@ STEPS: dict[str, str] = {
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
+    "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
 }
 
 
