@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from foresail.api.result import Result
 from foresail.recipe.reading.hints import Hints
 from foresail.recipe.reading.load import RecipeError, complaint
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.recipe.validation_errors import explain_errors, show
 
 STAGE = "rl"  # names of other trainers' options are translated to its keys

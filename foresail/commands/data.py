@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from foresail.commands.curate import curate, why
+from foresail.commands.curate_quality import train_classifier
 from foresail.commands.interruption import explaining_interrupt
+from foresail.commands.language import train_language
 from foresail.commands.options import (
     AnswerKey,
     Data,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 data_app.command()(curate)
 data_app.command()(why)
+data_app.command(name="train-language")(train_language)
+data_app.command(name="train-classifier")(train_classifier)
 
 
 @data_app.command(name="check-answers")
@@ -200,6 +204,12 @@ def tokenize_texts(
         bool, typer.Option("--special-tokens", help="names of special tokens in a text mean these tokens")
     ] = False,
     workers: Annotated[int, typer.Option(min=0, help="processes; 0: one for every core")] = 0,
+    encoder: Annotated[
+        Literal["tokenizers", "gigatoken", "auto"],
+        typer.Option(
+            help="gigatoken is faster, of the extra fast-tokenize; auto: it where it gives the same ids"
+        ),
+    ] = "tokenizers",
 ) -> None:
     """Texts to token shards for `foresail pretrain`; stopped, it goes on where it was."""
     from rich.progress import Progress
@@ -219,7 +229,9 @@ def tokenize_texts(
             form=TextForm(key=text_key, separator=separator),
             special_tokens=special_tokens,
             workers=workers,
+            encoder=encoder,
             note=lambda done, total: progress.update(bar, completed=done, total=total),
+            say=progress.print,
         )
     empty_note = f", {manifest.empty:,} empty ones left out" if manifest.empty else ""
     surrogates_note = f", lone surrogates replaced in {manifest.mended:,}" if manifest.mended else ""

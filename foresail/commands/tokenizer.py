@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foresail.commands.options import Overrides
+from foresail.commands.transplant import transplant
 
 if TYPE_CHECKING:
     from foresail.tokenizer.training.recipe import Group
 
-tokenizer_app = typer.Typer(help="Train tokenizers, and compare them.", no_args_is_help=True)
+tokenizer_app = typer.Typer(
+    help="Train tokenizers, compare them, and give a model another one.", no_args_is_help=True
+)
+tokenizer_app.command()(transplant)
 
 
 @tokenizer_app.command()
@@ -23,11 +27,11 @@ def train(
 ) -> None:
     """Sub-tokenizers of language groups, merged into one of an exact size without unreachable tokens."""
     from foresail.recipe.reading.load import load_table
-    from foresail.tokenizer.training.groups import train_groups
+    from foresail.tokenizer.training.build import build
     from foresail.tokenizer.training.recipe import TokenizerRecipe
 
     loaded = load_table(recipe, overrides or [], TokenizerRecipe)
-    trained = train_groups(loaded, group_texts, note=print)
+    trained = build(loaded, group_texts, note=print)
     trained.tokenizer.save(loaded.out)
     counts = ", ".join(f"{name} {count:,}" for name, count in trained.pieces.items())
     print(f"{loaded.out}: {trained.tokenizer.vocab_size:,} tokens; pieces: {counts}")

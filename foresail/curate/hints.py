@@ -63,7 +63,7 @@ def key_hint(key: str, known: Collection[str]) -> str:
     if not known:
         return "it takes none"
     if len(known) > MOST_LISTED:
-        return "docs/recipe-keys.md lists all"
+        return "docs/curate-keys.md lists all"
     return f"there {'are' if len(known) > 1 else 'is'} {', '.join(sorted(known))}"
 
 

@@ -29,14 +29,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from foresail.curate.hints import step_hint, take_unknown
+from foresail.curate.named_step import NamedStep, build_user_step
 from foresail.curate.read.source import Source
 from foresail.curate.sink import Sink
 from foresail.curate.steps import STEPS, step_type
-from foresail.curate.user_step import UserStep, is_user_code
+from foresail.curate.user_step import is_user_code
 from foresail.recipe.keys import Tables
 from foresail.recipe.reading.load import RecipeError, check_table, complaint, read_toml
 from foresail.recipe.reading.overrides import parse_value, split_overrides
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 OF_STEP = re.compile(r"step#(\d+)\.(.+)")
 
@@ -58,7 +59,7 @@ class Curation(Part):
     """What a recipe says beside its steps."""
 
     out: str = Field(description="folder of the output, the report, and what a stopped run goes on with")
-    seed: int = Field(0, description="for steps that draw at random")
+    seed: int = Field(0, description="of the examples in the report, which are drawn at random")
     max_cpu_seconds: float = Field(
         60.0, gt=0, description="CPU time for one document; one that needs more is dropped as stalled"
     )
@@ -68,30 +69,6 @@ class Curation(Part):
     source: Tables[Source] = Field((), description="what is read, in this order")
     sink: Tables[Sink] = Field((), description="what is written; default: JSONL")
     cluster: CurationCluster = CurationCluster()
-
-
-@dataclass(frozen=True)
-class NamedStep:
-    """A step at its place in the recipe. `settings` is a Step or a CorpusStep; `keys` is what the recipe says."""
-
-    number: int
-    name: str
-    settings: Any
-    keys: dict[str, Any]
-
-    @property
-    def label(self) -> str:
-        """ "2 length"; of a user's step without its folder: "3 cleaning.py:fix"."""
-        return f"{self.number} {Path(self.name).name}"
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether it decides only after it has seen all documents."""
-        return hasattr(self.settings, "collect")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes build it again: they find a user's class by its file, not by a module's name."""
-        return build_step, (self.number, {"name": self.name, **self.keys})
 
 
 @dataclass(frozen=True)
@@ -167,7 +144,7 @@ def build_step(number: int, entry: dict[str, Any]) -> NamedStep:
         hint = step_hint("", STEPS)
         raise RecipeError(f'{place}: name is missing; write name = "…"; {hint}')
     if is_user_code(name):
-        return NamedStep(number, name, UserStep.check(place, name, keys), keys)
+        return build_user_step(number, name, keys)
     if name not in STEPS:
         raise RecipeError(f"{place}: there is no step {name!r}; {step_hint(name, STEPS)}")
     kind = step_type(name)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 
 class Sink(CheckedPart):
@@ -24,11 +24,17 @@ class Sink(CheckedPart):
     shard_mib: int = Field(256, gt=0, description="text in one file, before compression")
     tokenizer: str | None = Field(None, description="folder of the tokenizer; kind = tokens needs it")
 
+    encoder: Literal["tokenizers", "gigatoken", "auto"] = Field(
+        "tokenizers", description="of tokens; gigatoken: faster, auto: where it gives the same ids"
+    )
+
     def mistakes(self) -> Iterator[str]:
         if self.kind == "tokens" and self.tokenizer is None:
             yield 'kind = "tokens" needs tokenizer = "…", the folder of a tokenizer or a checkpoint'
         if self.kind != "tokens" and self.tokenizer is not None:
             yield f'tokenizer is for kind = "tokens"; remove it from the sink of {self.kind}'
+        if self.kind != "tokens" and self.encoder != "tokenizers":
+            yield f'encoder is for kind = "tokens"; remove it from the sink of {self.kind}'
         if "/" in self.folder or self.folder in (".", "..", "work"):
             yield f'folder = "{self.folder}" is one name below out; choose another one'
 

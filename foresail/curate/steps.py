@@ -6,15 +6,21 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "classify": "foresail.curate.quality.classify:Classify",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+    "language": "foresail.curate.language.step:Language",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
+    "perplexity": "foresail.curate.quality.perplexity:Perplexity",
+    "quantiles": "foresail.curate.select.quantiles:Quantiles",
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
+    "resample": "foresail.curate.select.resample:Resample",
+    "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
 }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.step import StepFunction
-from foresail.recipe.reading.load import RecipeError
+from foresail.recipe.reading.recipe_error import RecipeError
 from foresail.user_code import is_file, load_file, load_module, load_user_code, split_name, user_code_file
 
 

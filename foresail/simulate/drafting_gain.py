@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.simulate.costs import StepCost
 from foresail.simulate.distributions import bisect
 

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field
 
 from foresail.recipe.reading.load import load_table
-from foresail.recipe.tables.parts import CheckedPart, Part
+from foresail.recipe.tables.part import CheckedPart, Part
 from foresail.simulate.costs import CARDS, MEASURED, ModelSize, StepCost, carry_over, fit, read_step_table
 from foresail.simulate.drafting_gain import DraftingGain, Speculation
 from foresail.simulate.engine import WATERMARK, Machine

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.simulate.distributions import count_at, exponential_quantile, exponential_rate, geometric_shares
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.simulate.costs import Card
 from foresail.simulate.links import (
     Links,

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from foresail.data.problems.prompts import PromptedProblem
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.records import Problem
 from foresail.rollout.plan import SampleSpec
 from foresail.simulate.distributions import beta_width, exponential_quantile, exponential_rate, normal_share

@@ -8,44 +8,79 @@ encoder.begin, encoder.end                what stands before and after each docu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
+import tokenizers
+
+from foresail.tokenizer.gigatoken_core import ADVICE, GigatokenCore
 from foresail.tokenizer.tokenizer import Tokenizer, check_known, leading_ids, parse_definition, unknown_id
 
-LONGEST_PART = 2**18  # characters that are encoded at once: memory stays bounded, however long a document is
+EncoderName = Literal["tokenizers", "gigatoken"]
+CALLS_PER_CHECK = 64  # of another encoder; the first call and each one after so many are compared
+Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 class DocumentEncoder:
     """Special tokens' names in a text are plain text, unless `special_tokens` is set."""
 
-    def __init__(self, tokenizer: Tokenizer, *, special_tokens: bool = False) -> None:
-        self._core = parse_definition(tokenizer.files.definition)
-        further = without_prefix(tokenizer.files.definition)
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        special_tokens: bool = False,
+        encoder: EncoderName = "tokenizers",
+        calls_per_check: int = CALLS_PER_CHECK,
+    ) -> None:
+        definition = tokenizer.files.definition
+        self._core = parse_definition(definition)
+        further = without_prefix(definition)
         self._further = self._core if further is None else parse_definition(further)
         self._unknown_id = unknown_id(self._core)
         self.begin, self.end = leading_ids(self._core), tokenizer.eos_ids[0]
         for core in (self._core, self._further):
             core.post_processor = None
             core.encode_special_tokens = not special_tokens
+        self._usual = (usual(self._core), usual(self._further))
+        self._encoders, self._calls, self._calls_per_check = self._usual, 0, calls_per_check
+        if encoder == "gigatoken":
+            first = GigatokenCore(definition, special_tokens=special_tokens)
+            others = first if further is None else GigatokenCore(further, special_tokens=special_tokens)
+            self._encoders = (first.encode, others.encode)
 
     def encode(self, texts: Sequence[str], begins: Sequence[bool] | None = None) -> list[list[int]]:
         """`begins`: which texts begin a document, the others continue one. None: all begin one."""
         begins = [True] * len(texts) if begins is None else begins
-        firsts, others = (
-            iter(
-                core.encode_batch_fast(
-                    [text for text, first in zip(texts, begins, strict=True) if first == is_first],
-                    add_special_tokens=False,
-                )
-            )
-            for core, is_first in ((self._core, True), (self._further, False))
-        )
-        encoded = [next(firsts if first else others).ids for first in begins]
+        encoded = encode_by(self._encoders, texts, begins)
+        if self._encoders is not self._usual and self._calls % self._calls_per_check == 0:
+            self.check(texts, begins)
+        self._calls += 1
         for text, ids in zip(texts, encoded, strict=True) if self._unknown_id is not None else ():
             if self._unknown_id in ids:
                 check_known(text, self._core.encode(text, add_special_tokens=False), self._unknown_id)
         return encoded
+
+    def check(self, texts: Sequence[str], begins: Sequence[bool]) -> None:
+        """Raise where the ids are not those of `tokenizers`."""
+        encoded = (encode_by(encoders, texts, begins) for encoders in (self._encoders, self._usual))
+        for text, found, expected in zip(texts, *encoded, strict=True):
+            if found != expected:
+                raise ValueError(f"gigatoken gives other ids than tokenizers for {text[:60]!r}; {ADVICE}")
+
+
+def usual(core: tokenizers.Tokenizer) -> Encode:
+    return lambda texts: [part.ids for part in core.encode_batch_fast([*texts], add_special_tokens=False)]
+
+
+def encode_by(
+    encoders: tuple[Encode, Encode], texts: Sequence[str], begins: Sequence[bool]
+) -> list[list[int]]:
+    """`encoders`: of texts that begin a document, and of those that continue one."""
+    firsts, others = (
+        iter(encode([text for text, first in zip(texts, begins, strict=True) if first == is_first]))
+        for encode, is_first in zip(encoders, (True, False), strict=True)
+    )
+    return [next(firsts if first else others) for first in begins]
 
 
 def without_prefix(definition: str) -> str | None:
@@ -70,14 +105,3 @@ def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
         if name in step
     }
     return {**step, **inner}
-
-
-def cut_parts(text: str) -> Iterator[str]:
-    """A long text in parts of at most LONGEST_PART characters, cut before white space where there is some."""
-    start = 0
-    while len(text) - start > LONGEST_PART:
-        end = start + LONGEST_PART
-        cut = max(text.rfind("\n", start + 1, end), 0) or max(text.rfind(" ", start + 1, end), 0) or end
-        yield text[start:cut]
-        start = cut
-    yield text[start:]

@@ -110,6 +110,15 @@ def test_a_changed_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_why_tells_every_steps_verdict(tmp_path: Path) -> None:
     recipe = small_recipe(tmp_path)
+    for file, names in (("a", ["a0"]), ("b", ["b7", "b8"])):
+        path = tmp_path / "in" / f"{file}.jsonl"
+        lines = [json.loads(line) for line in path.open()]
+        path.write_text(
+            "".join(
+                json.dumps({**row, **({"url": "http://a.org/"} if row["id"] in names else {})}) + "\n"
+                for row in lines
+            )
+        )
     curate(recipe)
     assert [line.partition(":")[0] for line in explain(recipe, "a0")] == [
         "read",
@@ -121,6 +130,8 @@ def test_why_tells_every_steps_verdict(tmp_path: Path) -> None:
     assert explain(recipe, "a3")[-1].endswith("short: dropped, short (5 characters)")
     assert explain(recipe, "b2")[-1].endswith("Exact: dropped, repeated (repeats a2)")
     assert explain(recipe, "a0#2")[0].startswith("read: a0,")
+    assert explain(recipe, "http://a.org/")[0].startswith("read: a0,")
+    assert explain(recipe, "http://a.org/")[-1] == "same address: b7, b8"
     with pytest.raises(ValueError, match=r"no document of .* has the id or address 'zz'"):
         explain(recipe, "zz")
 

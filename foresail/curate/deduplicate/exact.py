@@ -18,7 +18,7 @@ from foresail.curate.deduplicate.collected import Collected, collect_blocks, key
 from foresail.curate.deduplicate.groups import equal_groups
 from foresail.curate.deduplicate.verdicts import KEEP, Apply, Keep, Verdicts, own_numbers, write_verdicts
 from foresail.curate.document import Document
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 
 class DuplicateKeys(Part):

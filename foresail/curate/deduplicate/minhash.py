@@ -27,7 +27,7 @@ from foresail.curate.deduplicate.groups import equal_groups
 from foresail.curate.deduplicate.permutations import permutations
 from foresail.curate.deduplicate.verdicts import KEEP, Apply, Keep, Verdicts, own_numbers, write_verdicts
 from foresail.curate.document import Document
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 EMPTY = 2**32 - 1
 # of false and of missed duplicates; datasketch's, or with a comparison afterwards, which removes false ones

@@ -18,7 +18,7 @@ from foresail.curate.deduplicate.exact import DuplicateKeys
 from foresail.curate.deduplicate.verdicts import Apply, Verdicts
 from foresail.curate.document import Document
 from foresail.curate.step import StepFunction
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 
 class NormaliseUrls(Part):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.extract.docx.step import extract_docx
 from foresail.curate.extract.epub.step import extract_epub
+from foresail.curate.extract.main_text import main_text
 from foresail.curate.extract.pdf.step import ExtractPdf
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.whole_page import page_text, text_type
@@ -26,6 +28,9 @@ from foresail.curate.step import Outcome, StepFunction
 class Extract(Rendering):
     """Text of pages, PDFs, books and Word documents, by media type."""
 
+    scope: Literal["main", "whole"] = Field(
+        "main", description="of a page: its main content, or all of its text"
+    )
     max_pages: int = Field(2000, ge=1, description="PDFs with more pages are dropped")
 
     def open(self) -> StepFunction:
@@ -46,10 +51,14 @@ def dispatch(document: Document, extractors: dict[str, StepFunction]) -> Outcome
     return document
 
 
-def extract_page(document: Document, settings: Rendering) -> Document | Drop:
-    """The whole page."""
+def extract_page(document: Document, settings: Extract) -> Document | Drop:
     html, _ = decode_text(document.content, hint=str(document.metadata.get("charset", "")))
-    text = page_text(html, settings)
+    metadata = document.metadata
+    if settings.scope == "whole":
+        text = page_text(html, settings)
+    else:
+        text, page_type = main_text(html, document.url, settings)
+        metadata = {**metadata, "page_type": page_type}
     if not text:
-        return Drop("empty", "a page without text")
-    return replace(document, text=text, content=b"", media_type=text_type(settings))
+        return Drop("empty", "a page without text" if settings.scope == "whole" else "no main content")
+    return replace(document, text=text, content=b"", media_type=text_type(settings), metadata=metadata)

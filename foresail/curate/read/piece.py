@@ -13,7 +13,7 @@ from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.read.files import default_name
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
 
 Kind = Literal["jsonl", "parquet", "warc", "arc", "html", "pdf", "epub", "docx", "doc", "markdown", "text"]

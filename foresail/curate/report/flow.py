@@ -72,9 +72,9 @@ def reasons_section(summary: Summary) -> str:
         return "<section><h2>Dropped, by reason</h2><p>Nothing was dropped.</p></section>"
     return (
         "<section><h2>Dropped, by reason</h2><p class=small>A reason shows its examples.</p><div class=scroll>"
-        "<table><thead><tr><th>step</th><th class=name>reason</th><th class=wide></th><th>documents</th>"
-        f"<th>of what came</th><th>of all read</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        "</section>"
+        "<table class=reasons><thead><tr><th>step</th><th class=name>reason</th><th class=wide></th>"
+        f"<th>documents</th><th>of what came</th><th>of all read</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.recipe import NamedStep
+from foresail.curate.named_step import NamedStep
 from foresail.curate.step import Outcome, StepFunction
 from foresail.curate.user_step import is_user_code
 

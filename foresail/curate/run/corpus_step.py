@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foresail.curate.recipe import NamedStep
+from foresail.curate.named_step import NamedStep
 from foresail.curate.run.executor import RunPieces
 from foresail.curate.run.ledger import check_ledger, checksum, kept_documents
 from foresail.curate.run.phase import LedgerPiece

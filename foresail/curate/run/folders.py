@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from foresail.curate.recipe import CurationRecipe, NamedStep
+from foresail.curate.named_step import NamedStep
+from foresail.curate.recipe import CurationRecipe
 from foresail.curate.run.ledger import DONE
 
 WORK = "work"

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.piece import ReadPiece
 from foresail.curate.read.source import read_documents
-from foresail.curate.recipe import NamedStep
 from foresail.curate.run.chain import Chain, Dropped, Result, settle, size_of
 from foresail.curate.run.excerpt import excerpt, is_shown
 from foresail.curate.run.ledger import (

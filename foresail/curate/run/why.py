@@ -18,8 +18,9 @@ from typing import Any
 import orjson
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.source import read_documents
-from foresail.curate.recipe import CurationRecipe, NamedStep
+from foresail.curate.recipe import CurationRecipe
 from foresail.curate.run.chain import Chain, Result, settle
 from foresail.curate.run.corpus_step import DECISIONS
 from foresail.curate.run.folders import corpus_step_folder, ledgers, phase_folder, phase_folders
@@ -31,6 +32,7 @@ from foresail.data.zst import open_zst
 
 SHOWN = 60  # characters of a value
 LINE = 100  # characters
+OTHERS = 10  # documents of the same address
 Verdict = str
 
 
@@ -50,7 +52,23 @@ def explain(recipe: CurationRecipe, name: str) -> list[Verdict]:
             documents = [*apply_decisions(recipe, phase, decided, piece, documents, verdicts)]
         for step in steps:
             documents = [*run_step(step, documents, verdicts, deaths)]
-    return [*verdicts, *(f"kept: {document.id}, {len(document.text):,} characters" for document in documents)]
+    verdicts += [f"kept: {document.id}, {len(document.text):,} characters" for document in documents]
+    if name == read.url and (others := with_address(recipe, name, read.id)):
+        verdicts.append(f"same address: {', '.join(others)}")
+    return verdicts
+
+
+def with_address(recipe: CurationRecipe, address: str, known: str) -> list[str]:
+    """Ids of the other documents that were read from it, the first of them."""
+    searched = orjson.dumps(address)
+    ids = []
+    for file in ledgers(phase_folders(recipe)[0]):
+        with open_zst(file) as lines:
+            entries_with = (orjson.loads(line) for line in lines if searched in line)
+            ids += [row["id"] for row in entries_with if address in names_of(row) and row["id"] != known]
+        if len(ids) > OTHERS:
+            return [*ids[:OTHERS], "…"]
+    return ids
 
 
 def layout(verdicts: Sequence[Verdict]) -> str:

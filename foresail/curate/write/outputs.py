@@ -73,6 +73,7 @@ def write_tokens(
             out=recipe.out / sink.name / group,
             form=TextForm(key="text"),
             workers=recipe.curation.cluster.workers,
+            encoder=sink.encoder,
         )
         tokens[group] = manifest.tokens
     return {"documents": groups, "tokens": tokens}

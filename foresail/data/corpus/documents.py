@@ -26,7 +26,7 @@ from foresail.data.files import (
     parse_json,
 )
 from foresail.data.rows import explain_missing, name_columns
-from foresail.tokenizer.documents import LONGEST_PART, cut_parts
+from foresail.tokenizer.parts import LONGEST_PART, cut_parts
 
 LINES, TEXTS, PARQUET = (".jsonl", ".ndjson", ".json"), (".txt", ".text", ".md"), (".parquet",)
 KEYS = ("text", "content")  # columns that are looked for

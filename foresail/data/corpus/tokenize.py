@@ -10,13 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
+from foresail.data.corpus.documents import (
+    Piece,
+    TextForm,
+    cut_pieces,
+    describe_file,
+    find_files,
+    read_piece,
+)
 from foresail.data.corpus.shard_writer import Receipt, write_shard
 from foresail.data.jobs.plan import PLAN, changed_source, write_plan
 from foresail.data.jobs.pool import RECEIPT, run_pieces
@@ -31,11 +39,13 @@ from foresail.recipe.tables.corpus import (
 )
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
-from foresail.tokenizer.documents import DocumentEncoder
+from foresail.tokenizer.choose_encoder import EncoderChoice, choose_encoder
+from foresail.tokenizer.documents import DocumentEncoder, EncoderName
 from foresail.tokenizer.tokenizer import Tokenizer
 
 PIECE_BYTES = 64 * 2**20  # of text; a shard has about half as many, or a quarter
 USUAL = TextForm()
+SAMPLED_FILES, SAMPLED_TEXTS = 16, 64  # on which encoders are compared
 SMALL_VOCABULARY = 2**16  # ids that fit two bytes
 
 
@@ -47,6 +57,7 @@ class TokenizeJob:
     form: TextForm
     tokenizer: str
     special_tokens: bool
+    encoder: EncoderName
 
 
 def tokenize(
@@ -58,9 +69,15 @@ def tokenize(
     special_tokens: bool = False,
     workers: int = 0,
     piece_bytes: int = PIECE_BYTES,
+    encoder: EncoderChoice = "tokenizers",
     note: Callable[[int, int], None] = lambda done, total: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> Manifest:
-    """`note` is called with the finished and total pieces. `workers` 0: one for every core."""
+    """`note` is called with the finished and total pieces. `workers` 0: one for every core.
+
+    The encoders give the same ids, so that a stopped call may go on with another one. `say` hears why `auto` does
+    not use gigatoken.
+    """
     files = find_files(sources)
     opened = Tokenizer.load(tokenizer)
     request = {
@@ -81,12 +98,27 @@ def tokenize(
         clean_leftovers(out)
         cut = (piece for file in files for piece in cut_pieces(file, piece_bytes))
         pieces = {f"shard-{number:05}": piece for number, piece in enumerate(cut)}
-        job = TokenizeJob(folder=out, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
+        chosen, reason = choose_encoder(
+            encoder, opened, sample_of(files, form), special_tokens=special_tokens
+        )
+        if reason is not None:
+            say(reason)
+        job = TokenizeJob(
+            folder=out, form=form, tokenizer=tokenizer, special_tokens=special_tokens, encoder=chosen
+        )
         receipts = run_pieces(pieces, partial(open_writer, job), folder=out, workers=workers, note=note)
         counts = {name: Receipt(**receipt) for name, receipt in receipts.items()}
         manifest = write_manifest(out, counts, request, opened)
         remove_plan(out)
     return manifest
+
+
+def sample_of(files: list[Path], form: TextForm) -> Iterator[str]:
+    """The first texts of some of the files, spread over all of them; drawn only where an encoder is compared."""
+    for file in files[:: -(-len(files) // SAMPLED_FILES)]:
+        first = next(cut_pieces(file, PIECE_BYTES))
+        for part in islice(read_piece(first, form), SAMPLED_TEXTS):
+            yield part.text.encode(errors="replace").decode()
 
 
 def check_folder(out: Path, sources: list[str]) -> None:
@@ -133,7 +165,7 @@ def pieces_before(source: int, request: dict[str, Any]) -> int:
 def open_writer(job: TokenizeJob) -> Callable[[str, Piece], dict[str, Any]]:
     """In every process: the function that writes one shard."""
     tokenizer = Tokenizer.load(job.tokenizer)
-    encoder = DocumentEncoder(tokenizer, special_tokens=job.special_tokens)
+    encoder = DocumentEncoder(tokenizer, special_tokens=job.special_tokens, encoder=job.encoder)
     id_type = id_type_of(tokenizer.vocab_size)
 
     def write(name: str, piece: Piece) -> dict[str, Any]:

@@ -20,17 +20,14 @@ from foresail.recipe.keys import all_keys, find_field, known_keys, leaves, stage
 from foresail.recipe.other_trainers.values import other_stage
 from foresail.recipe.reading.hints import hint
 from foresail.recipe.reading.overrides import parse_value, put, split_overrides, with_nones
+from foresail.recipe.reading.recipe_error import RecipeError as RecipeError
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.stages.table import STAGES, recipe_type
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.recipe.validation_errors import explain_errors, show
 
 Table = TypeVar("Table", bound=Part)
 BEYOND = 2**63  # as TOML has it: whole numbers have 64 bits
-
-
-class RecipeError(ValueError):
-    """A recipe cannot be used; the message lists all mistakes, one per line."""
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Stage:

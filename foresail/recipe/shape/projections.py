@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from foresail.recipe.shape.model_shape import ModelShape
+if TYPE_CHECKING:
+    from foresail.recipe.shape.model_shape import ModelShape
 
 GROUPS = {"attention": ("q", "k", "v", "o"), "mlp": ("gate", "up", "down")}
 PROJECTIONS = (*GROUPS["attention"], *GROUPS["mlp"])

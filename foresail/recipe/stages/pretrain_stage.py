@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import default_name
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.values import SourceName
 
 

@@ -34,7 +34,7 @@ from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.inputs import count_records
 from foresail.recipe.tables.mtp import mtp_mistakes, mtp_refusals
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.router import OptionalRouter, router_mistakes, router_refusals
 
 

@@ -12,7 +12,7 @@ from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.estimates.memory import VALUE_BYTES, Dtype
 from foresail.recipe.shape.hf_config import read_shape
 from foresail.recipe.stages.critic import second_model_refusals
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 DivergenceKind = Literal["reverse", "forward", "js", "sampled"]
 

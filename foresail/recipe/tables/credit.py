@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 # Keys that need certain values of another key: that key, its values, the keys that need them.
 NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (

@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from foresail.recipe.reward_function import file_of
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.tools import McpServer, PythonTool, SearchTool, ToolOptions, read_tool_options
 from foresail.user_code import split_name
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 LongTask = Literal[
     "niah_single",

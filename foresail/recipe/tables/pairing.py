@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from foresail.recipe.checkpoint_path import CheckpointPath
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 
 class Pairing(Part):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.tables.inputs import default_name
+from foresail.recipe.tables.part import CheckedPart as CheckedPart
+from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.today import Today
 from foresail.recipe.tables.values import (
     Name,
@@ -23,41 +24,6 @@ from foresail.recipe.tables.values import (
     TooLong,
     read_options,
 )
-
-
-class Part(BaseModel):
-    """Frozen, strict, without unknown keys: `steps = "10"` and `lr = inf` are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def lay_over_defaults(cls, table: Any) -> Any:
-        """Keys that a table leaves out have the defaults of its stage.
-
-        Sft sets lr = 1e-5; `[optimizer] warmup = 10` in an SFT recipe must not bring back RL's 1e-6.
-        """
-        if not isinstance(table, dict):
-            return table
-        tables = {
-            name: field.default.model_dump() | table[name]
-            for name, field in cls.model_fields.items()
-            if isinstance(field.default, Part) and isinstance(table.get(name), dict)
-        }
-        return table | tables
-
-
-class CheckedPart(Part):
-    """A table with checks across its keys, all of which are reported at once."""
-
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        if mistakes := list(self.mistakes()):
-            raise ValueError("\n".join(mistakes))
-        return self
-
-    def mistakes(self) -> Iterator[str]:
-        raise NotImplementedError
 
 
 class Run(Part):

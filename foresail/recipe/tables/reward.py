@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.keys import NamesNone
 from foresail.recipe.reward_function import Function, name_of
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.user_code import split_name
 
 GRADERS = ("math", "exact", "qa", "code")

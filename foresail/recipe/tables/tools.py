@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.values import Texts, read_options
 
 Words = Annotated[tuple[str, ...], Strict(False)]

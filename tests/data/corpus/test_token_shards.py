@@ -27,7 +27,7 @@ from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.documents import TextForm
 from foresail.recipe.tables.corpus import CorpusError
 from foresail.runlog import atomic
-from foresail.tokenizer import documents as tokenizer_documents
+from foresail.tokenizer import parts as tokenizer_parts
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 
@@ -68,7 +68,7 @@ def test_every_document_comes_out_as_it_went_in(
     source = write_jsonl(folder / "a.jsonl", texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)  # nothing is killed here, and a disk takes its time
-        for module in (documents, tokenizer_documents):
+        for module in (documents, tokenizer_parts):
             patch.setattr(module, "LONGEST_PART", part)
         made = tokenize.tokenize(
             [source], tokenizer=str(tokenizer), out=folder / "out", workers=1, piece_bytes=piece_bytes
@@ -392,7 +392,7 @@ def test_a_blank_before_a_text_is_put_before_whole_documents_only(
     definition["normalizer"] = {"type": "Prepend", "prepend": " "} if prefix == "Prepend" else None
     shutil.copytree(tokenizer, tmp_path / "tokenizer")
     (tmp_path / "tokenizer" / "tokenizer.json").write_text(json.dumps(definition))
-    monkeypatch.setattr(tokenizer_documents, "LONGEST_PART", 10)
+    monkeypatch.setattr(tokenizer_parts, "LONGEST_PART", 10)
     texts = ["one two\nthree word", "word", "x" * 25 + " one"]
     source = write_jsonl(tmp_path / "a.jsonl", texts)
     tokenize.tokenize([source], tokenizer=str(tmp_path / "tokenizer"), out=tmp_path / "corpus", workers=1)

@@ -19,7 +19,7 @@ from foresail.curate.extract.pdf.layout import reading_order
 from foresail.curate.extract.pdf.paragraphs import join_lines
 from foresail.curate.extract.pdf.repeats import drop_repeats
 from foresail.curate.step import StepFunction
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 MAX_CHARS = 30_000_000  # of a document: a thousand novels are no document
 UNREADABLE = 0.3  # of the characters: their fonts do not say which letters they are

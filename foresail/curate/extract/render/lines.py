@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.curate.extract.render.delimiters import dollars
+from foresail.curate.extract.render.maths.delimiters import dollars
 
 BREAK = "\0;"
 MARK = re.compile("\0([0-9]*);")

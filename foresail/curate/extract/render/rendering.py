@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.part import Part
 
 
 class Rendering(Part):

@@ -7,19 +7,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from foresail.curate.extract.page import Page
-from foresail.curate.extract.render.code import NUMBER, NUMBERS, code_text
 
 BLOCKS = frozenset(
     "p div ul ol table pre blockquote h1 h2 h3 h4 h5 h6 section article dl form hr fieldset".split()
 )
 NO_DATA = frozenset("table pre h1 h2 h3 h4 h5 h6 form blockquote article section textarea".split())
-CODE_CLASS = re.compile(
-    r'class="[^"]*(?:highlight|code|hljs|blob|syntax|crayon|diff|rouge|chroma|\bsrc\b)', re.IGNORECASE
-)
 MOST_COLUMNS = 200
 LONG_CELL = 400  # characters, in the mean: paragraphs in columns are no data
 
@@ -113,49 +108,3 @@ def pipes(lines: list[list[str]]) -> list[str]:
         return []
     rows = ["| " + " | ".join(line) + " |" for line in lines]
     return [rows[0], "|" + " --- |" * len(lines[0]), *rows[1:]]
-
-
-def code_table(page: Page, node: int, table: Table) -> str | None:
-    """The code of a table with a column of line numbers; None where it is no such table."""
-    if not table.rows or table.holds_tables or max(map(len, table.rows)) > 4:
-        return None
-    lines: list[str] = []
-    numbered = 0
-    is_code = is_code_element(page, node)
-    for row in table.rows:
-        cells = [cell for cell in row if not is_number_cell(page, cell)]
-        numbered += len(cells) < len(row)
-        for cell in cells:
-            is_code = is_code or is_code_element(page, cell)
-            lines.append(code_text(page, cell))
-        if not cells:
-            lines.append("")
-    if not is_code or 2 * numbered <= len(table.rows):
-        return None
-    return "\n".join(lines).strip("\n").rstrip()
-
-
-def is_code_element(page: Page, node: int) -> bool:
-    parent = page.parents[node]
-    return (
-        CODE_CLASS.search(page.data[node]) is not None
-        or (
-            parent > 0
-            and (CODE_CLASS.search(page.data[parent]) is not None or page.names[parent] in ("pre", "code"))
-        )
-        or not {"pre", "code"}.isdisjoint(page.names[node + 1 : page.ends[node]])
-    )
-
-
-def is_number_cell(page: Page, cell: int) -> bool:
-    """Its class says so, or it holds nothing but consecutive numbers."""
-    text = page.text(cell)
-    if NUMBERS.fullmatch(text) is None:
-        return False
-    if NUMBER.search(page.data[cell]):
-        return True
-    numbers = text.split()
-    if not numbers or not all(number.isdecimal() and len(number) < 8 for number in numbers):
-        return False
-    start = int(numbers[0])
-    return numbers == [str(number) for number in range(start, start + len(numbers))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.curate.extract.render.asciimath import asciimath_to_latex
+from foresail.curate.extract.render.maths.asciimath import asciimath_to_latex
 
 INLINE = re.compile(r"(?<!\\)\\\((.+?)(?<!\\)\\\)")
 DISPLAY = re.compile(r"(?<!\\)\\\[(.+?)(?<!\\)\\\]")
@@ -24,5 +24,7 @@ def dollars(text: str, *, asciimath: bool = False) -> str:
     if "[/" in text:
         text = TAGS.sub(lambda match: f"${match[2].strip()}$", text)
     if asciimath and "`" in text:
-        text = BACKTICKS.sub(lambda match: f"${asciimath_to_latex(match[1])}$", text).replace("\\`", "`")
+        text = BACKTICKS.sub(
+            lambda match: f"${' '.join(asciimath_to_latex(match[1]).split())}$", text
+        ).replace("\\`", "`")
     return text

@@ -16,12 +16,12 @@ LINE = re.compile(
     r'|codeline|react-code-line|code__line|hljs-ln-line|highlight-line)[ "]|data-line="'
 )
 NUMBER = re.compile(
-    r'class="[^"]*(?:line-?_?num|lineno|linenos|blob-num|hljs-ln-n|gutter|\bln\b|\blnt\b|\blnr\b|crayon-num|code-num'
+    r'class="[^"]*(?:lines?-?_?num|lineno|linenos|blob-num|hljs-ln-n|gutter|\bln\b|\blnt\b|\blnr\b|crayon-num|code-num'
     r'|rowNumber|row-number|\bhll-num)[^"]*"|data-line-number=|user-select: ?none|data-lineno=',
     re.IGNORECASE,
 )
 EXTRA = re.compile(
-    r'class="[^"]*(?:copy|clipboard|code-?-?header|code-?-?toolbar|sr-only|visually-hidden)[^"]*"',
+    r'class="[^"]*(?:copy|clipboard|code-?-?header|code-?-?toolbar|sr-only|visually-hidden|hover-info|tooltip)[^"]*"',
     re.IGNORECASE,
 )
 NUMBERS = re.compile(r"[\s\d.:|]*")
@@ -31,7 +31,6 @@ EDITOR = re.compile(
 GHOST = re.compile(
     r'class="[^"]*(?:CodeMirror-(?:measure|gutter|cursor|scrollbar|linenumber|sizer-)|ace_gutter|margin-view)'
 )
-PROSE = frozenset("h1 h2 h3 h4 h5 h6 ul ol section article form nav".split())
 INVISIBLE = str.maketrans({"\xa0": " ", "\u200b": None, "\ufeff": None, "\r": None})
 EMPTY = re.compile(r"^(?:[ \t]*\n)+")
 
@@ -143,22 +142,3 @@ def editor(page: Page, node: int) -> int:
         if page.names[at] and data[at] and EDITOR.search(data[at]):
             return at
     return node
-
-
-def is_prose(page: Page, node: int) -> bool:
-    """A <pre> that was never closed swallows the rest of the page."""
-    return not PROSE.isdisjoint(page.names[node + 1 : page.ends[node]])
-
-
-def fence(text: str) -> str:
-    """Longer than any inside."""
-    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
-    return "`" * (longest + 1)
-
-
-def inline_code(text: str) -> str:
-    """`x`; with backticks inside: `` a`b ``"""
-    if "`" not in text:
-        return f"`{text}`"
-    ticks = "`" * (max(len(run) for run in re.findall("`+", text)) + 1)
-    return f"{ticks} {text} {ticks}"
