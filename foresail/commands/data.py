@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from foresail.commands.curate import curate, why
-from foresail.commands.curate_quality import train_classifier
+from foresail.commands.curate_quality import judge, train_classifier
 from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.language import train_language
 from foresail.commands.options import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 data_app.command()(curate)
 data_app.command()(why)
+data_app.command()(judge)
 data_app.command(name="train-language")(train_language)
 data_app.command(name="train-classifier")(train_classifier)
 

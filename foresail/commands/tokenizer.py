@@ -27,11 +27,11 @@ def train(
 ) -> None:
     """Sub-tokenizers of language groups, merged into one of an exact size without unreachable tokens."""
     from foresail.recipe.reading.load import load_table
-    from foresail.tokenizer.training.groups import train_groups
+    from foresail.tokenizer.training.build import build
     from foresail.tokenizer.training.recipe import TokenizerRecipe
 
     loaded = load_table(recipe, overrides or [], TokenizerRecipe)
-    trained = train_groups(loaded, group_texts, note=print)
+    trained = build(loaded, group_texts, note=print)
     trained.tokenizer.save(loaded.out)
     counts = ", ".join(f"{name} {count:,}" for name, count in trained.pieces.items())
     print(f"{loaded.out}: {trained.tokenizer.vocab_size:,} tokens; pieces: {counts}")

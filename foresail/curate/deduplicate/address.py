@@ -17,12 +17,13 @@ TRACKING = re.compile(
 SESSION_IN_PATH = re.compile(r";jsessionid=[^/?#]*", re.IGNORECASE)
 ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+SPACE = re.compile(r"[\s\x00-\x20]")
 LONGEST = 16_384  # characters; what is longer is no page's address
 
 
 def normalised(url: str) -> str:
     """The same text if it is no address of the web."""
-    stripped = url.strip()
+    stripped = SPACE.sub("%20", url.strip())
     if len(stripped) > LONGEST:
         return stripped
     try:
@@ -31,7 +32,7 @@ def normalised(url: str) -> str:
     except ValueError:  # [::, or port 99999
         return stripped
     scheme = parts.scheme.lower()
-    if scheme not in PORTS or not host:
+    if scheme not in PORTS or not host or not host.strip("."):
         return stripped
     place = host_name(host) + (f":{port}" if port not in (None, PORTS[scheme]) else "")
     path = without_dots(escaped(SESSION_IN_PATH.sub("", parts.path))) or "/"

@@ -18,6 +18,7 @@ from foresail.curate.deduplicate.blocks import Array
 ROW_BYTES = 64  # of memory for one key while it is sorted: key, number, order, copies
 MOST_BITS = 8  # 256 files at once; a part that is too large for memory is split again
 AT_ONCE = 1 << 16
+FEW = 256  # keys that are not worth splitting
 Keys = Callable[[], Iterator[tuple[Array, Array]]]  # arrays of keys (n, words) and their numbers
 
 
@@ -33,7 +34,7 @@ def split_groups(
     keys: Keys, total: int, memory: int, scratch: Path, bits_left: int
 ) -> Iterator[tuple[Array, Array]]:
     """`bits_left`: bits of the first word that may differ."""
-    if total * ROW_BYTES <= memory or bits_left == 0:
+    if total <= max(memory // ROW_BYTES, FEW) or bits_left == 0:
         parts = [(part[part[:, 0] != 0], numbers[part[:, 0] != 0]) for part, numbers in keys()]
         if parts:
             yield from sorted_groups(

@@ -9,6 +9,8 @@ Lower case, only letters, digits and marks. A shingle is `ngram` words in a row;
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from foresail.curate.deduplicate.characters import MARK, SEPARATOR, UNSPACED, WORD, composed, kind_of
 
 
@@ -35,8 +37,7 @@ def tokens_of(text: str) -> list[tuple[str, bool]]:
     tokens: list[tuple[str, bool]] = []
     before = SEPARATOR
     for character in text:
-        kind = kind_of(character)
-        lowered = character.lower() if len(character.lower()) == 1 else character
+        kind, lowered = kind_and_lower(character)
         if kind == MARK and before != SEPARATOR:
             tokens[-1] = (tokens[-1][0] + character, tokens[-1][1])
             continue
@@ -46,6 +47,12 @@ def tokens_of(text: str) -> list[tuple[str, bool]]:
             tokens.append((lowered, kind == WORD))
         before = SEPARATOR if kind == MARK else kind
     return tokens
+
+
+@lru_cache(10_000)
+def kind_and_lower(character: str) -> tuple[int, str]:
+    lowered = character.lower()
+    return kind_of(character), lowered if len(lowered) == 1 else character
 
 
 def joined(tokens: list[tuple[str, bool]]) -> str:

@@ -24,6 +24,7 @@ KEEP = (
     "With both, occurrences counts them"
 )
 AT_ONCE = 1 << 20
+Apply = Callable[[int, Document], Outcome]
 
 
 def scratch_array(path: Path, size: int, kind: Any) -> Array:
@@ -80,6 +81,11 @@ def write_names(collected: Collected, repeated_n: Array, places_n: Array, path: 
     return np.memmap(path, np.uint8, mode="r")
 
 
+def read_name(names: Array, place: int) -> bytes:
+    size = int.from_bytes(names[place : place + 4].tobytes(), "little")
+    return names[place + 4 : place + 4 + size].tobytes()
+
+
 def name_of(block: dict[str, Array], number: int) -> bytes:
     ends = block["name_ends"]
     begin = int(ends[number - 1]) if number else 0
@@ -93,9 +99,7 @@ def verdict_block(
     firsts = first_n[numbers]
     texts = []
     for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
-        place = int(places_n[first])
-        size = int.from_bytes(names[place : place + 4].tobytes(), "little")
-        texts.append(b"" if first == number else names[place + 4 : place + 4 + size].tobytes())
+        texts.append(b"" if first == number else read_name(names, int(places_n[first])))
     return {
         "checks": np.array([id_check(name) for name in names_of(block)], np.uint32),
         "removed": firsts != numbers,
@@ -105,23 +109,36 @@ def verdict_block(
     }
 
 
-class Verdicts:
-    """Of one piece, by document number. An id that is not the decided one is an error, never a wrong drop."""
+class DecidedBlocks:
+    """Decisions on a piece, by document number. Another id than the decided one is an error, never a wrong drop."""
 
-    def __init__(self, path: Path, reason: str, keep: Keep) -> None:
-        self.path, self.reason, self.keep = path, reason, keep
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.blocks = list(read_blocks(path))
         self.starts = [0]
         for block in self.blocks:
-            self.starts.append(self.starts[-1] + len(block["removed"]))
+            self.starts.append(self.starts[-1] + len(block["checks"]))
 
-    def __call__(self, n: int, document: Document) -> Outcome:
+    def find(self, n: int, document: Document) -> tuple[dict[str, Array], int]:
+        """The block of a document, and its number there."""
         place = bisect_right(self.starts, n) - 1
         if not 0 <= place < len(self.blocks):
             raise ValueError(f"{self.path} decides on {self.starts[-1]} documents, and this is number {n}")
         block, number = self.blocks[place], n - self.starts[place]
         if int(block["checks"][number]) != id_check(document.id.encode("utf-8", "replace")):
             raise ValueError(f"{self.path} decides on another document as number {n} than {document.id}")
+        return block, number
+
+
+class Verdicts(DecidedBlocks):
+    """Whom a document repeats, applied."""
+
+    def __init__(self, path: Path, reason: str, keep: Keep) -> None:
+        super().__init__(path)
+        self.reason, self.keep = reason, keep
+
+    def __call__(self, n: int, document: Document) -> Outcome:
+        block, number = self.find(n, document)
         metadata = {**document.metadata, "occurrences": int(block["occurrences"][number])}
         if not block["removed"][number]:
             return replace(document, metadata=metadata)
@@ -129,6 +146,3 @@ class Verdicts:
         if self.keep == "first":
             return Drop(self.reason, f"repeats {name}")
         return replace(document, metadata=metadata | {"duplicate_of": name})
-
-
-Apply = Callable[[int, Document], Outcome]

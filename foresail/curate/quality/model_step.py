@@ -11,7 +11,7 @@ from pydantic import Field
 from foresail.curate.document import Document, Drop
 from foresail.curate.quality.text_windows import windows
 from foresail.curate.step import Outcome
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 if TYPE_CHECKING:
     from foresail.model.decoder import Decoder

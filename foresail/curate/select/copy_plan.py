@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from foresail.recipe.keys import Tables
-from foresail.recipe.tables.parts import CheckedPart, Part
+from foresail.recipe.tables.part import CheckedPart, Part
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Numbers = Annotated[tuple[float, ...], Strict(False)]

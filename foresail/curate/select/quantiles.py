@@ -19,7 +19,7 @@ from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.step import Outcome
-from foresail.recipe.tables.parts import CheckedPart
+from foresail.recipe.tables.part import CheckedPart
 
 
 class Quantiles(CheckedPart):

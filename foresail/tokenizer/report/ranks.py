@@ -37,7 +37,9 @@ def open_ranks(lines: Iterable[str], name: str) -> tokenizers.Tokenizer:
     tokens = sorted(ranks, key=lambda token: ranks[token])
     if [ranks[token] for token in tokens] != [*range(len(tokens))] or len(tokens) < 256:
         raise ValueError(f"{name}.tiktoken: the ranks are not 0, 1, 2 …; fetch the file again")
-    return tokenizers.Tokenizer.from_str(write_definition(tokens, PATTERNS[name]))
+    core = tokenizers.Tokenizer.from_str(write_definition(tokens, PATTERNS[name]))
+    core.model.ignore_merges = True  # tiktoken looks first whether a part is a token as it is
+    return core
 
 
 def read_line(line: str, place: str) -> tuple[bytes, int]:

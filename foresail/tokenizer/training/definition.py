@@ -45,7 +45,7 @@ def write_definition(
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": True,  # a part that is a token needs no merges
+            "ignore_merges": False,
             "vocab": {spelled[token]: number for number, token in enumerate(tokens)},
             "merges": [[spelled[left], spelled[right]] for left, right in every_split(tokens)],
         },

@@ -1,4 +1,4 @@
-"""Which tokens a text can reach: those whose own text is encoded as this one token."""
+"""Which tokens a text can reach: those whose own text is encoded as this one token, by merges alone."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Sequence
 import tokenizers
 
 
-def unreachable(core: tokenizers.Tokenizer, tokens: Sequence[bytes]) -> list[int]:
-    """Ids of tokens that are whole texts and that `encode` never makes of this text, under the real pre-tokenizer.
+def unreached(core: tokenizers.Tokenizer, tokens: Sequence[bytes]) -> dict[bytes, list[bytes]]:
+    """Tokens that `encode` never makes of their own text under the real pre-tokenizer, and what it makes instead.
 
     A token inside a character has no text; it is not tested here.
     """
-    texts = {number: token.decode() for number, token in enumerate(tokens) if is_text(token)}
-    encodings = core.encode_batch_fast([*texts.values()], add_special_tokens=False)
-    return [number for number, encoding in zip(texts, encodings, strict=True) if encoding.ids != [number]]
+    numbers = [number for number, token in enumerate(tokens) if is_text(token)]
+    texts = [tokens[number].decode() for number in numbers]
+    encodings = core.encode_batch_fast(texts, add_special_tokens=False)
+    return {
+        tokens[number]: [tokens[part] for part in encoding.ids]
+        for number, encoding in zip(numbers, encodings, strict=True)
+        if encoding.ids != [number]
+    }
 
 
 def is_text(token: bytes) -> bool:

@@ -36,6 +36,14 @@ class Group(Part):
     max_megabytes: float | None = Field(None, gt=0, description="at most so much text of each file")
 
 
+class Superwords(Part):
+    """Tokens of several words, from a second stage without the cut at blanks."""
+
+    tokens: int = Field(gt=0, description="so many of the vocabulary, at the expense of the groups")
+    max_characters: int = Field(32, gt=1, description="none is longer")
+    megabytes: float = Field(2.0, gt=0, description="text of each group that the second stage sees")
+
+
 class TokenizerRecipe(Part):
     """What `foresail tokenizer train` reads."""
 
@@ -60,6 +68,9 @@ class TokenizerRecipe(Part):
         ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
         description="texts that are never split",
     )
+    superwords: Superwords | None = Field(
+        None, description="tokens of several words; without it there are none"
+    )
     group: Tables[Group] = Field((), description="languages with a sub-tokenizer of their own")
 
     @model_validator(mode="after")
@@ -69,6 +80,10 @@ class TokenizerRecipe(Part):
         names = [group.name for group in self.group]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"group {twice[0]!r} is there twice; give each group a name of its own")
+        if self.superwords is not None and self.superwords.tokens >= self.size:
+            raise ValueError(
+                f"superwords.tokens {self.superwords.tokens} fill all of vocab_size {self.size}; lower them"
+            )
         if self.size == 0:
             raise ValueError(f"vocab_size {self.vocab_size} is below multiple_of; raise it")
         return self

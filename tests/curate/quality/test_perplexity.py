@@ -110,7 +110,7 @@ def test_no_text_breaks_it(checkpoint: str, text: str) -> None:
 
 def test_texts_that_the_tokenizer_cannot_write_are_dropped(tmp_path: Path) -> None:
     folder = str(write_checkpoint(tmp_path, digits_only=True))
-    before, got, after = measured(folder, ["2+2=4", "ก", "12+34="])
+    before, got, after = measured(folder, ["2+2-4", "ก", "12+34"])
     assert isinstance(before, dict) and got == "not_encodable" and isinstance(after, dict)
 
 

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from foresail.recipe.reading.load import RecipeError, load_table
 from foresail.records import Message
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.tokenizer.training.groups import Trained, interleave, repeat, train_groups
+from foresail.tokenizer.training.build import Trained, build
+from foresail.tokenizer.training.groups import interleave, repeat
 from foresail.tokenizer.training.merges import encode_slowly, every_split, merge_ranks
 from foresail.tokenizer.training.pattern import PLAIN_WORDS, WORDS, cut_by
 from foresail.tokenizer.training.pieces import Pieces, frequent_characters, train_pieces
-from foresail.tokenizer.training.reachable import unreachable
+from foresail.tokenizer.training.reachable import unreached
 from foresail.tokenizer.training.recipe import TokenizerRecipe
-from foresail.tokenizer.training.vocabulary import fill
+from foresail.tokenizer.training.vocabulary import fill, spell
 
 WORDS_OF = {
     "latin": "the tall ship sails the sea and a mast sways kapal berlayar di laut dengan angin código".split(),
@@ -48,7 +49,7 @@ def recipe(**changes: object) -> TokenizerRecipe:
 
 @cache
 def trained(**changes: object) -> Trained:
-    return train_groups(recipe(**changes), lambda group: made_texts(group.name))
+    return build(recipe(**changes), lambda group: made_texts(group.name))
 
 
 def core(**changes: object) -> tokenizers.Tokenizer:
@@ -63,7 +64,7 @@ def test_the_vocabulary_has_the_exact_size_and_every_token_is_reached(training: 
     made = trained(training=training)
     assert made.tokenizer.vocab_size == 448 == len(made.tokenizer.vocabulary())
     assert sorted(made.tokenizer.vocabulary().values()) == [*range(448)]
-    assert unreachable(core(training=training), made.vocabulary.tokens) == []
+    assert unreached(core(training=training), made.vocabulary.tokens) == {}
 
 
 def test_the_size_is_rounded_down_to_a_multiple() -> None:
@@ -71,7 +72,7 @@ def test_the_size_is_rounded_down_to_a_multiple() -> None:
 
 
 def test_the_same_texts_make_the_same_tokenizer() -> None:
-    again = train_groups(recipe(), lambda group: made_texts(group.name))
+    again = build(recipe(), lambda group: made_texts(group.name))
     assert again.tokenizer.files == trained().tokenizer.files
 
 
@@ -94,10 +95,12 @@ def test_digits_are_tokens_of_their_own() -> None:
 
 
 def test_too_little_text_says_so() -> None:
-    with pytest.raises(ValueError, match=r"the texts give \d+ tokens, 4085 are asked for; give more text"):
-        train_groups(recipe(vocab_size=4094), lambda group: made_texts(group.name))
+    with pytest.raises(
+        ValueError, match=r"the texts give [\d,]+ tokens, 4,085 are asked for; give more text"
+    ):
+        build(recipe(vocab_size=4094), lambda group: made_texts(group.name))
     with pytest.raises(ValueError, match="characters do not fit into 251 tokens; raise vocab_size"):
-        train_groups(recipe(vocab_size=260), lambda group: made_texts(group.name))
+        build(recipe(vocab_size=260), lambda group: made_texts(group.name))
 
 
 # Round trips.
@@ -169,23 +172,23 @@ def test_bytes_that_are_no_text_survive_as_tokens(seed: int) -> None:
 def test_any_order_of_candidates_fills_a_vocabulary_of_reachable_tokens(seed: int) -> None:
     """Orders of merges that no training makes."""
     candidates = [
-        *train_pieces(made_texts("latin"), size=200).merged,
-        *train_pieces(made_texts("thai"), size=150).merged,
+        *train_pieces(made_texts("latin"), size=500).merged,
+        *train_pieces(made_texts("thai"), size=400).merged,
     ]
     Random(seed).shuffle(candidates)
-    made = fill(candidates, characters="กา", size=300 + 10 * seed, pattern=WORDS)
+    made = fill(candidates, base=spell("กา"), size=290 + 4 * seed, pattern=WORDS)
     from foresail.tokenizer.training.definition import write_definition
 
     encoder = tokenizers.Tokenizer.from_str(write_definition(made.tokens, WORDS))
-    assert len(made.tokens) == encoder.get_vocab_size() == 300 + 10 * seed
-    assert unreachable(encoder, made.tokens) == []
+    assert len(made.tokens) == encoder.get_vocab_size() == 290 + 4 * seed
+    assert unreached(encoder, made.tokens) == {}
     for text in hostile_texts(seed):
         assert encoder.decode(encoder.encode(text).ids) == text
 
 
 def test_a_piece_that_the_pattern_cuts_is_left_out_and_another_takes_its_place() -> None:
-    made = fill(["a 1", "ab", "abc"], characters="", size=258, pattern=WORDS)
-    assert made.tokens[256:] == (b"ab", b"abc") and made.unreachable == ("a 1",)
+    made = fill(["a 1", "ab", "abc"], base=spell(""), size=258, pattern=WORDS)
+    assert made.tokens[256:] == (b"ab", b"abc") and made.left_out == ("a 1",)
 
 
 # Marks.
@@ -234,12 +237,12 @@ def test_saved_tokenizers_load_everywhere(tmp_path: Path, chat: str) -> None:
 
 def test_special_texts_in_the_corpus_make_no_pieces() -> None:
     texts = ["<|im_end|><tool_call>the sea" for _ in range(300)]
-    made = train_groups(recipe(), lambda group: texts + made_texts(group.name))
+    made = build(recipe(), lambda group: texts + made_texts(group.name))
     assert all(b"tool" not in token and b"im_" not in token for token in made.vocabulary.tokens)
 
 
 def test_half_characters_in_the_corpus_do_no_harm() -> None:
-    made = train_groups(recipe(), lambda group: [*made_texts(group.name), "a\ud83d b", "\udc00"])
+    made = build(recipe(), lambda group: [*made_texts(group.name), "a\ud83d b", "\udc00"])
     assert made.tokenizer.vocab_size == 448
 
 
