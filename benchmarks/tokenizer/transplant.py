@@ -29,7 +29,7 @@ from foresail.model.likelihood import token_likelihood
 from foresail.model.transplant.transplant import Making, transplant
 from foresail.tokenizer.documents import DocumentEncoder
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.tokenizer.training.groups import train_groups
+from foresail.tokenizer.training.build import build
 from foresail.tokenizer.training.recipe import Group, TokenizerRecipe
 
 TEXTS = Path(__file__).resolve().parents[3] / "shared/data/text/train"
@@ -89,7 +89,7 @@ def trained_tokenizer(folder: Path) -> Path:
     if not folder.exists():
         group = Group(name="all", files=(str(TEXTS),), vocab_size=32_768)
         recipe = TokenizerRecipe(out=str(folder), vocab_size=32_768, group=(group,))
-        train_groups(recipe, lambda _: texts("train")).tokenizer.save(folder)
+        build(recipe, lambda _: texts("train")).tokenizer.save(folder)
     return folder
 
 
