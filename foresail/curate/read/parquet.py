@@ -1,5 +1,7 @@
 """Rows of parquet files, in pieces of row groups; ids are numbered by row: "web/a.parquet:4711".
 
+A column that says one text a million times takes few bytes of a file; the file ends where its budget does.
+
 Rows are passed over without making Python objects of them. A group that cannot be read is one drop.
 """
 
@@ -11,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.files import Damaged, open_regular
+from foresail.curate.read.budget import Budget, Damaged, budget_of
+from foresail.curate.read.files import open_regular
 from foresail.curate.read.lines import drop_record
 from foresail.curate.read.piece import ReadPiece, Record, Source
 from foresail.curate.read.row import row_document
@@ -22,6 +25,7 @@ def parquet_records(piece: ReadPiece) -> Iterator[Record]:
     path, name = Path(piece.folder, piece.files[0]), piece.names[0]
     try:
         open_regular(path).close()
+        budget = Budget(budget_of(path))
         file = open_parquet(path)
     except Damaged as damage:
         yield partial(drop_record, f"{name}:0", damage.drop)
@@ -34,15 +38,22 @@ def parquet_records(piece: ReadPiece) -> Iterator[Record]:
         stop = metadata.num_row_groups if piece.stop is None else piece.stop
         number = sum(metadata.row_group(group).num_rows for group in range(piece.start))
         for group in range(piece.start, min(stop, metadata.num_row_groups)):
-            yield from group_records(file, group, number, name, piece.source)
+            try:
+                yield from group_records(file, group, number, name, piece.source, budget)
+            except Damaged as damage:
+                yield partial(drop_record, f"{name}:{number}", damage.drop)
+                return
             number += metadata.row_group(group).num_rows
 
 
-def group_records(file: Any, group: int, number: int, name: str, source: Source) -> Iterator[Record]:
+def group_records(
+    file: Any, group: int, number: int, name: str, source: Source, budget: Budget
+) -> Iterator[Record]:
     import pyarrow
 
     try:
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+            budget.spend(batch.nbytes)
             rows: list[list[Any]] = []  # filled when the first of these rows is parsed
             for index in range(batch.num_rows):
                 yield partial(batch_record, batch, rows, index, f"{name}:{number + index}", source)
