@@ -20,6 +20,8 @@ from foresail.curate.read.piece import ReadPiece, Record, Source
 from foresail.curate.read.row import row_document
 from foresail.data.files import ROWS_AT_ONCE, excerpt, open_parquet
 
+LARGE = 2**28  # bytes of a batch of rows
+
 
 def parquet_records(piece: ReadPiece) -> Iterator[Record]:
     path, name = Path(piece.folder, piece.files[0]), piece.names[0]
@@ -53,8 +55,10 @@ def group_records(
 
     try:
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-            budget.spend(batch.nbytes)
-            rows: list[list[Any]] = []  # filled when the first of these rows is parsed
+            size = size_of(batch)
+            budget.spend(size)
+            # filled when the first of these rows is parsed; large ones are parsed one by one
+            rows: list[list[Any]] = [[None] * batch.num_rows] if size > LARGE else []
             for index in range(batch.num_rows):
                 yield partial(batch_record, batch, rows, index, f"{name}:{number + index}", source)
             number += batch.num_rows
@@ -64,6 +68,23 @@ def group_records(
         yield partial(
             drop_record, f"{name}:{number}", Drop("damaged", f"row group {group}: {str(error)[:200]}")
         )
+
+
+def size_of(batch: Any) -> int:
+    """Bytes as Python has them: a value of a dictionary counts each time it is there."""
+    import pyarrow
+    import pyarrow.compute
+
+    size: int = batch.nbytes
+    for column in batch.columns:
+        if pyarrow.types.is_dictionary(column.type) and column.type.value_type in (
+            pyarrow.string(),
+            pyarrow.large_string(),
+            pyarrow.binary(),
+        ):
+            lengths = pyarrow.compute.binary_length(column.dictionary).take(column.indices)
+            size += pyarrow.compute.sum(lengths).as_py() or 0
+    return size
 
 
 def batch_record(
@@ -78,6 +99,8 @@ def batch_record(
     if row is None:
         try:
             [row] = batch.slice(index, 1).to_pylist()
+        except MemoryError:
+            return place, Drop("out_of_memory", "a row that needs more memory than there is")
         except (UnicodeDecodeError, ValueError, OverflowError) as error:
             return place, Drop("broken_encoding", excerpt(str(error)))
     return row_document(row, place, source)
