@@ -1,10 +1,8 @@
-"""Near duplicates: the pairs of datasketch, its speed beside ours, recall against exact similarity, growth, a plan.
+"""Near duplicates: the pairs of datasketch, its speed beside ours, recall against exact similarity.
 
 python benchmarks/curate/deduplication.py pairs --peer-python ENV/bin/python    # ENV has datasketch 2
 python benchmarks/curate/deduplication.py speed --peer-python ENV/bin/python
 python benchmarks/curate/deduplication.py recall
-python benchmarks/curate/deduplication.py growth --out runs/deduplication --sizes 10000 100000 1000000
-python benchmarks/curate/deduplication.py draw plan --out runs/deduplication    # of the growth that was measured
 
 Needs ../shared/data. Seconds are CPU seconds; both sides run in turn on the same texts.
 """
@@ -19,12 +17,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from deduplication_growth import draw, measure_growth, plan
 from deduplication_texts import Text, real_texts, with_copies
 
 from foresail.curate.deduplicate.collected import Collected
@@ -44,16 +41,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("pairs", "speed", "recall", "growth", "draw", "plan")
+    parts = ("pairs", "speed", "recall")
     parser.add_argument("parts", nargs="+", choices=parts)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--peer-python", help="an interpreter with datasketch 2")
-    parser.add_argument("--out", type=Path, default=Path("runs/deduplication"), help="figures, scratch files")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--picture", type=Path, default=Path("docs/curate-dedup.png"))
     parser.add_argument("--each", type=int, default=150, help="texts of a language")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
     if {"pairs", "speed"} & {*options.parts} and not options.peer_python:
         parser.error("pairs and speed need --peer-python, an interpreter with datasketch 2")
     for part in options.parts:
@@ -64,12 +57,6 @@ def main() -> None:
                 print(json.dumps({part: compare_speed(options)}))
             case "recall":
                 print(json.dumps({part: measure_recall(options)}))
-            case "growth":
-                measure_growth(options.data, options.out, options.sizes)
-            case "draw":
-                draw(options.out, options.picture)
-            case "plan":
-                print(json.dumps({part: plan(options.out)}))
 
 
 def ask_peer(python: str, task: dict[str, Any], texts: Sequence[str]) -> tuple[dict[str, Any], Any]:
@@ -133,7 +120,7 @@ def candidate_pairs(step: Minhash, texts: Sequence[Text]) -> set[tuple[int, int]
         little.collect(documents(texts), file)
         collected = Collected.open([file])
         for numbers, starts in little.groups(collected, Path(folder) / "groups"):
-            for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            for begin, end in pairwise(starts.tolist()):
                 pairs |= {*combinations(sorted(numbers[begin:end].tolist()), 2)}
     return pairs
 
@@ -188,20 +175,19 @@ def compare_speed(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure_recall(options: argparse.Namespace) -> dict[str, Any]:
     """Against the exact similarity of all pairs."""
-    originals = [text for text in real_texts(options.data, each=options.each)]
+    originals = real_texts(options.data, each=options.each)
     texts = with_copies(originals, seed=2, most=3, largest=0.12)
     exact = exact_pairs(own(texts))
     figures: dict[str, Any] = {"texts": len(texts), "pairs_that_share_a_shingle": len(exact)}
     for threshold in (0.7, 0.8):
-        settings = {
-            "datasketch's bands, no comparison": {"verify": False},
-            "datasketch's bands, compared": {"cut": Minhash(threshold=threshold, verify=False).cut},
-            "the default": {},
+        plain = Minhash(threshold=threshold, verify=False)
+        bands, rows = plain.cut
+        steps = {
+            "datasketch's bands, no comparison": plain,
+            "datasketch's bands, compared": Minhash(threshold=threshold, bands=bands, rows=rows),
+            "the default": Minhash(threshold=threshold),
         }
-        for name, changed in settings.items():
-            if cut := changed.pop("cut", None):
-                changed |= {"bands": cut[0], "rows": cut[1]}
-            step = Minhash(threshold=threshold, **changed)
+        for name, step in steps.items():
             figures[f"{threshold}, {name}"] = judge(step, texts, exact)
     return figures
 
@@ -221,9 +207,7 @@ def exact_pairs(texts: Sequence[str]) -> dict[tuple[int, int], float]:
     for those in owners.values():
         for pair in combinations(those, 2):
             common[pair] += 1
-    return {
-        (one, other): both / (sizes[one] + sizes[other] - both) for (one, other), both in common.items()
-    }
+    return {(one, other): both / (sizes[one] + sizes[other] - both) for (one, other), both in common.items()}
 
 
 def judge(step: Minhash, texts: Sequence[Text], exact: dict[tuple[int, int], float]) -> dict[str, Any]:
@@ -237,10 +221,7 @@ def judge(step: Minhash, texts: Sequence[Text], exact: dict[tuple[int, int], flo
         for (one, other), value in exact.items()
         if value >= step.threshold and one not in dropped and other not in dropped
     }
-    found = {
-        f"{low} to {high}": share_found(pairs, exact, low, high)
-        for low, high in zip(RANGES[:-1], RANGES[1:], strict=True)
-    }
+    found = {f"{low} to {high}": share_found(pairs, exact, low, high) for low, high in pairwise(RANGES)}
     return {
         "cut": list(step.cut),
         "candidate_pairs": len(pairs),

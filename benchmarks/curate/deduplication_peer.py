@@ -67,9 +67,7 @@ def speed(folder: Path, task: dict[str, Any], shingles: list[list[bytes]]) -> di
         return datasketch.MinHash.bulk(shingles, num_perm=count, seed=seed, **settings)
 
     def generated() -> list[Any]:
-        return [
-            own.hashvalues for own in datasketch.MinHash.generator(shingles, num_perm=count, seed=seed)
-        ]
+        return [own.hashvalues for own in datasketch.MinHash.generator(shingles, num_perm=count, seed=seed)]
 
     def crc32() -> list[Any]:
         return bulk(hashfunc=zlib.crc32)

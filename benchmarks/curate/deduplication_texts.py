@@ -1,8 +1,8 @@
 """Texts for `deduplication.py`: real ones, edited copies of them, and as many made ones as wanted.
 
-    real_texts(data)[0].text            sentences of one source joined to a text, or the gold text of a web page
-    copies(dice, text, words)           ("replaced", "…"): a copy with so many edits of one kind
-    made_texts(data, 1_000_000)         drawn from the sentences, with copies, the same ones for one seed
+real_texts(data)[0].text            sentences of one source joined to a text, or the gold text of a web page
+copies(dice, text, words)           ("replaced", "…"): a copy with so many edits of one kind
+made_texts(data, 1_000_000)         drawn from the sentences, with copies, the same ones for one seed
 """
 
 from __future__ import annotations
