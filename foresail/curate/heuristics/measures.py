@@ -108,7 +108,7 @@ def word_measures(hashes: Array, lengths: Array, flags: Array, stops: Array) -> 
     ends = (flags[:-1] & ENDS_SENTENCE > 0) & (flags[1:] & FIRST_OF_LINE == 0)
     lower, upper = flags[1:] & BEGINS_LOWER > 0, flags[1:] & BEGINS_UPPER > 0
     sentences = int((ends & (lower | upper)).sum())
-    keys, counts = np.unique(hashes[has_letter & ~stops & spaced], return_counts=True)
+    _, counts = np.unique(hashes[has_letter & ~stops & spaced], return_counts=True)
     return {
         "words": spaced_words + syllables / SYLLABLES_PER_WORD + ideographs / IDEOGRAPHS_PER_WORD,
         "word_length": float(lengths[spaced & has_letter].mean())

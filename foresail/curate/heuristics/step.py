@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Heuristics(CheckedPart):
-    """Drops what is no text: too short, repeated, menus, keywords, broken characters; limits by language and kind."""
+    """Drops what is no text: too short, repeated, menus, keywords, broken; limits by language and kind."""
 
     rules: str = Field("", description="file of limits and stop words that go over the shipped ones")
     without: Texts = Field((), description="reasons that do not count, such as curly_brackets")
