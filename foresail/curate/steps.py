@@ -14,6 +14,7 @@ STEPS: dict[str, str] = {
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "language": "foresail.curate.language.step:Language",
+    "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
     "perplexity": "foresail.curate.quality.perplexity:Perplexity",
