@@ -13,6 +13,7 @@ STEPS: dict[str, str] = {
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+    "heuristics": "foresail.curate.heuristics.step:Heuristics",
     "language": "foresail.curate.language.step:Language",
     "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",

@@ -39,7 +39,7 @@ class MaskPii(Part):
         KINDS, min_length=1, description="what is masked"
     )
     replacement: Replacement = Field(
-        "placeholder", description="placeholder: <email>; shape: x for letters, 0 for digits, signs stay"
+        "placeholder", description="placeholder: `<email>`; shape: x for letters, 0 for digits, signs stay"
     )
     most_per_1000_words: float | None = Field(
         None, ge=0, description="documents with more personal data are dropped; none: all stay"
