@@ -17,6 +17,7 @@ STEPS: dict[str, str] = {
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "heuristics": "foresail.curate.heuristics.step:Heuristics",
     "language": "foresail.curate.language.step:Language",
+    "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
     "perplexity": "foresail.curate.quality.perplexity:Perplexity",
