@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
+    "blocked_words": "foresail.curate.lists.words:BlockedWords",
     "classify": "foresail.curate.quality.classify:Classify",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
