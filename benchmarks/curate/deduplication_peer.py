@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def main() -> None:
 
 def pairs(folder: Path, task: dict[str, Any], shingles: list[list[bytes]]) -> dict[str, Any]:
     """The pairs that MinHashLSH finds for each setting: [threshold, bands, rows], bands 0 for its own choice."""
-    import datasketch
+    datasketch = import_module("datasketch")
     import numpy as np
 
     made = datasketch.MinHash.bulk(shingles, num_perm=task["permutations"], seed=task["seed"])
@@ -51,7 +52,7 @@ def pairs(folder: Path, task: dict[str, Any], shingles: list[list[bytes]]) -> di
 
 def speed(folder: Path, task: dict[str, Any], shingles: list[list[bytes]]) -> dict[str, Any]:
     """CPU seconds for all signatures, by each way that it offers; the median of some rounds."""
-    import datasketch
+    datasketch = import_module("datasketch")
     import numpy as np
 
     count, seed = task["permutations"], task["seed"]
