@@ -145,10 +145,11 @@ def finished_run(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def kill_once(folder: Path, out: Path, delay: float, chance: random.Random, result: dict[str, int]) -> None:
-    """Kill the process group after `delay` seconds, or every third time one worker."""
+def kill_once(folder: Path, out: Path, moment: float, chance: random.Random, result: dict[str, int]) -> bool:
+    """Kill the process group after so many CPU seconds, or every third time one worker; False: it had ended."""
     process = start_run(folder, out.name)
-    time.sleep(delay)
+    while process.poll() is None and cpu_seconds(process.pid) < moment:
+        time.sleep(0.005)
     workers = children(process.pid)
     if process.poll() is not None:
         result["came_too_late"] += 1
