@@ -6,6 +6,7 @@ A step may have a method `preflight`, which raises ValueError or OSError if a mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from foresail.curate.mixture import Mixture
 from foresail.curate.recipe import CurationRecipe
@@ -28,9 +29,9 @@ def checks(recipe: CurationRecipe) -> Iterator[tuple[str, Callable[[], None]]]:
         if callable(check := getattr(step.settings, "preflight", None)):
             yield f"step#{step.number} ({step.name})", check
     for sink in recipe.curation.sink:
-        yield f"sink {sink.name}", lambda sink=sink: check_sink(sink)
+        yield f"sink {sink.name}", partial(check_sink, sink)
     for mixture in recipe.curation.mixture:
-        yield f"mixture {mixture.name}", lambda mixture=mixture: check_mixture(mixture)
+        yield f"mixture {mixture.name}", partial(check_mixture, mixture)
 
 
 def mistake_of(check: Callable[[], None]) -> str | None:
