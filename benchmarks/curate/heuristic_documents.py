@@ -14,7 +14,6 @@ import json
 import lzma
 import random
 import re
-import sys
 import sysconfig
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
@@ -220,7 +219,3 @@ MAKERS: dict[str, Callable[[str, str, random.Random], str]] = {
     "binary": binary,
     "lorem_ipsum": lorem,
 }
-
-if __name__ == "__main__":
-    for sample in documents(Path(sys.argv[1]), sys.argv[2]):
-        print(json.dumps(vars(sample)))

@@ -1,5 +1,4 @@
-"""datatrove's filters of FineWeb over documents in a file; started by `heuristic_rules.py` in an environment that has
-datatrove, and imports nothing of Foresail.
+"""datatrove's filters of FineWeb over documents in a file; started by `heuristic_rules.py` where datatrove is.
 
 heuristic_peer.py documents.jsonl -> a line of JSON: verdicts by document, CPU seconds by part
 """
@@ -9,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
 CODES = {"en": "eng", "de": "deu", "fr": "fra", "es": "spa", "it": "ita", "pt": "por", "nl": "nld", "pl": "pol",
@@ -18,25 +18,18 @@ SCRIPTS = {"zh": "Hani", "th": "Thai"}
 
 
 def filters(language: str, stop_words: list[str]) -> list[Any]:
-    from datatrove.pipeline.filters import (
-        C4QualityFilter,
-        FineWebQualityFilter,
-        GopherQualityFilter,
-        GopherRepetitionFilter,
-    )
-
+    kinds = import_module("datatrove.pipeline.filters")
     name = "eng_Latn" if language == "en" else f"{CODES[language]}_{SCRIPTS.get(language, 'Latn')}"
     return [
-        GopherRepetitionFilter(language=name),
-        GopherQualityFilter(language=name, stop_words=None if language == "en" else stop_words),
-        C4QualityFilter(filter_no_terminal_punct=False, language=name),
-        FineWebQualityFilter(language=name),
+        kinds.GopherRepetitionFilter(language=name),
+        kinds.GopherQualityFilter(language=name, stop_words=None if language == "en" else stop_words),
+        kinds.C4QualityFilter(filter_no_terminal_punct=False, language=name),
+        kinds.FineWebQualityFilter(language=name),
     ]
 
 
 def main(path: str) -> None:
-    from datatrove.data import Document
-
+    Document = import_module("datatrove.data").Document
     chains: dict[str, list[Any]] = {}
     with open(path, encoding="utf-8") as lines:
         stop_words = json.loads(next(lines))
@@ -65,7 +58,7 @@ def verdict(chain: list[Any], document: Any) -> str:
             ValueError,
             ZeroDivisionError,
             IndexError,
-        ) as error:  # their failure drops the document, and is counted
+        ) as error:
             return f"failed: {type(error).__name__}"
         if outcome is not True:
             return str(outcome[1]) if isinstance(outcome, tuple) else step.name

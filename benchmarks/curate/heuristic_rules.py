@@ -2,9 +2,9 @@
 
     python benchmarks/curate/heuristic_rules.py --peer-python /tmp/peers/bin/python
 
-PYTHON has `pip install "datatrove[processing]" spacy pythainlp jieba` (without it, only Foresail's figures). datatrove
-runs FineWeb's filters: Gopher repetition and quality, C4 without its rule on the ends of lines, FineWeb quality. It
-is told each document's language, and has our stop words for languages but English; Foresail is not told languages.
+PYTHON has `pip install "datatrove[processing]" spacy pythainlp jieba` (without it, only Foresail's figures).
+datatrove runs FineWeb's filters: Gopher repetition and quality, C4 without its rule on the ends of lines, FineWeb
+quality. It is told each document's language, and has our stop words for all but English; Foresail is told none.
 Limits were chosen on the half `tune`; the half `report` is what counts. The last line is JSON.
 """
 

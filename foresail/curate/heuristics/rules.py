@@ -137,8 +137,8 @@ def mistakes_of(table: Mapping[str, Any], place: str) -> Iterator[str]:
     for name, own in table.items():
         path = f"{place}{name}"
         if name == "stop_words" and place.startswith("language."):
-            if not (isinstance(own, list) and all(isinstance(word, str) and word for word in own)):
-                yield f"{path} must be a list of words"
+            if not (isinstance(own, list) and all(map(is_word, own))):
+                yield f"{path} must be a list of words without spaces"
         elif not isinstance(own, dict):
             yield f"{path} must be a table"
         elif name in ADDRESSES and not place:
@@ -152,6 +152,10 @@ def mistakes_of(table: Mapping[str, Any], place: str) -> Iterator[str]:
         else:
             for reason, measures in own.items():
                 yield from reason_mistakes(f"{path}.{reason}", reason, measures)
+
+
+def is_word(value: Any) -> bool:
+    return isinstance(value, str) and value.split() == [value]
 
 
 def reason_mistakes(path: str, reason: str, measures: Any) -> Iterator[str]:

@@ -138,7 +138,4 @@ def split(word: str) -> tuple[Array, Array]:
 
 
 def key_of(word: str) -> int:
-    hashes, _ = split(word)
-    if len(hashes) != 1:
-        raise ValueError(f'stop_words: "{word}" is no single word')
-    return int(hashes[0])
+    return int(split(word)[0][0])
