@@ -194,3 +194,9 @@ def test_other_mistakes() -> None:
         Heuristics(without=("too_shrt",))
     with pytest.raises(ValueError, match="none called wordz"):
         Heuristics(measures=("wordz",))
+
+
+def test_what_lies_behind_ten_million_characters_is_not_measured() -> None:
+    text = prose(random.Random(12), 30)
+    filler = "\n" * (10_000_000 - len(text))
+    assert measured(text + filler + "lorem ipsum").values == pytest.approx(measured(text).values, nan_ok=True)
