@@ -42,7 +42,9 @@ STEPS = {  # of datatrove, Dolma and NeMo Curator, by words in their names
     "fasttext": "language",
     "pii": "pii",
     "classif": "quality",
-    "url": "urls",
+    "badword": "blocked_words",
+    "word": "blocked_words",
+    "url": "blocked_urls",
 }
 MOST_LISTED = 12
 

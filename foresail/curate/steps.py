@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
+    "blocked_words": "foresail.curate.lists.words:BlockedWords",
     "classify": "foresail.curate.quality.classify:Classify",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
@@ -13,7 +15,9 @@ STEPS: dict[str, str] = {
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
+    "heuristics": "foresail.curate.heuristics.step:Heuristics",
     "language": "foresail.curate.language.step:Language",
+    "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
     "perplexity": "foresail.curate.quality.perplexity:Perplexity",

@@ -71,7 +71,7 @@ class Minhash(CheckedPart):
         return (
             (self.bands, self.rows)
             if self.bands
-            else best_bands(self.threshold, self.permutations, (0.5, 0.5))
+            else best_bands(self.threshold, self.permutations, WEIGHTS[self.verify])
         )
 
     def collect(self, documents: Iterable[Document], features: Path) -> None:

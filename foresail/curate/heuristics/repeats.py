@@ -1,0 +1,138 @@
+"""Repetition: lines and paragraphs that are there twice, n-grams that are, and the most frequent n-gram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from foresail.curate.heuristics.characters import Array
+from foresail.curate.heuristics.lines import CHARACTERS, EMPTY, KIND
+from foresail.curate.heuristics.words import MIX, NOTHING, ONE, PRIME, STEP
+
+compiled: Any = numba.njit(cache=True, nogil=True)
+
+
+@compiled
+def table_size(count: int) -> int:
+    size = 16
+    while size < 2 * count:
+        size *= 2
+    return size
+
+
+@compiled
+def slot_of(key: Any, keys: Array) -> Any:
+    """Where a key lies in a hash table, or may lie. 0 marks a free slot, so that a key is never 0."""
+    mask = np.uint64(len(keys) - 1)
+    slot = (key * MIX >> STEP) & mask
+    while keys[slot] != NOTHING and keys[slot] != key:
+        slot = (slot + ONE) & mask
+    return slot
+
+
+@compiled
+def gram_key(hashes: Array, start: int, n: int) -> Any:
+    key = NOTHING
+    for place in range(start, start + n):
+        key = (key ^ hashes[place]) * PRIME
+        key ^= key >> STEP
+    return key | ONE
+
+
+@compiled
+def top_share(hashes: Array, lengths: Array, n: int, keys: Array, counts: Array) -> float:
+    """Characters of the most frequent n-gram, all its occurrences, as a share of all characters."""
+    if len(hashes) < n:
+        return 0.0
+    keys[:] = NOTHING
+    most, chars, total = 0, 0, 0
+    for start in range(len(hashes) - n + 1):
+        key = gram_key(hashes, start, n)
+        slot = slot_of(key, keys)
+        if keys[slot] == NOTHING:
+            keys[slot], counts[slot] = key, 0
+        counts[slot] += 1
+        if counts[slot] >= most and counts[slot] > 1:
+            own = 0
+            for place in range(start, start + n):
+                own += lengths[place]
+            if counts[slot] > most or own > chars:
+                most, chars = counts[slot], own
+    for length in lengths:
+        total += length
+    return min(1.0, most * chars / max(total, 1))
+
+
+@compiled
+def repeated_share(hashes: Array, lengths: Array, n: int, keys: Array) -> float:
+    """Characters in n-grams that stood before, as a share of all characters."""
+    if len(hashes) < n:
+        return 0.0
+    keys[:] = NOTHING
+    start, repeated, total = 0, 0, 0
+    while start <= len(hashes) - n:
+        key = gram_key(hashes, start, n)
+        slot = slot_of(key, keys)
+        if keys[slot] == key:
+            for place in range(start, start + n):
+                repeated += lengths[place]
+            start += n
+        else:
+            keys[slot] = key
+            start += 1
+    for length in lengths:
+        total += length
+    return repeated / max(total, 1)
+
+
+@compiled
+def gram_shares(
+    hashes: Array, lengths: Array, tops: Array, repeats: Array, scale: int
+) -> tuple[Array, Array]:
+    keys = np.empty(table_size(len(hashes)), np.uint64)
+    counts = np.empty(len(keys), np.int32)
+    top, repeated = np.zeros(len(tops)), np.zeros(len(repeats))
+    for k in range(len(tops)):
+        top[k] = top_share(hashes, lengths, tops[k] * scale, keys, counts)
+    for k in range(len(repeats)):
+        repeated[k] = repeated_share(hashes, lengths, repeats[k] * scale, keys)
+    return top, repeated
+
+
+@compiled
+def block_keys(hashes: Array, lines: Array, rows: Array, paragraphs: bool) -> tuple[Array, Array]:
+    """A key and the characters of each line with words, or of each paragraph: lines up to an empty one."""
+    keys, sizes = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int32)
+    block, inside, word = -1, False, 0
+    for line in range(len(rows)):
+        if rows[line, KIND] == EMPTY:
+            inside = False
+            continue
+        if not (paragraphs and inside):
+            block += 1
+        inside = True
+        sizes[block] += rows[line, CHARACTERS]
+        key = keys[block]
+        while word < len(hashes) and lines[word] == line:
+            key = (key ^ hashes[word]) * PRIME
+            key ^= key >> STEP
+            word += 1
+        keys[block] = key | ONE
+    return keys[: block + 1], sizes[: block + 1]
+
+
+@compiled
+def block_repeats(keys: Array, sizes: Array) -> tuple[float, float]:
+    """Share of the blocks that stood before, and of their characters."""
+    seen = np.zeros(table_size(len(keys)), np.uint64)
+    repeated, characters, total = 0, 0, 0
+    for block in range(len(keys)):
+        total += sizes[block]
+        slot = slot_of(keys[block], seen)
+        if seen[slot] == keys[block]:
+            repeated += 1
+            characters += sizes[block]
+        seen[slot] = keys[block]
+    return repeated / max(len(keys), 1), characters / max(total, 1)
