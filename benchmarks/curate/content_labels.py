@@ -85,7 +85,7 @@ def find_elsewhere(shares: Array, words: Array, starts: Array, wanted: Array, fr
     occurrences: dict[int, list[int]] = {}
     for place in np.flatnonzero(free):
         occurrences.setdefault(int(wanted[place]), []).append(int(place))
-    for block in np.flatnonzero((shares < 0.5) & (np.diff(starts) > 0)):
+    for block in np.flatnonzero((shares < 0.5) & (np.diff(starts) > 0)).tolist():
         piece = words[starts[block] : starts[block + 1]]
         for place in occurrences.get(int(piece[0]), ()):
             end = place + len(piece)
