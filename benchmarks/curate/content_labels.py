@@ -83,8 +83,8 @@ def label_blocks(blocks: list[list[str]], gold: str) -> Array | None:
 def find_elsewhere(shares: Array, words: Array, starts: Array, wanted: Array, free: Array) -> None:
     """Sets to 1 the blocks that stand whole in what is left of the gold; each piece counts once."""
     occurrences: dict[int, list[int]] = {}
-    for place in np.flatnonzero(free):
-        occurrences.setdefault(int(wanted[place]), []).append(int(place))
+    for place in np.flatnonzero(free).tolist():
+        occurrences.setdefault(int(wanted[place]), []).append(place)
     for block in np.flatnonzero((shares < 0.5) & (np.diff(starts) > 0)).tolist():
         piece = words[starts[block] : starts[block + 1]]
         for place in occurrences.get(int(piece[0]), ()):
