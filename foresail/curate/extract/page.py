@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from foresail.curate.extract.limits import limit_page
+
 VOID = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
 )
@@ -64,7 +66,7 @@ class Page:
 def read_page(html: str) -> Page:
     from resiliparse.parse.html import HTMLTree
 
-    document = HTMLTree.parse(html).document
+    document = HTMLTree.parse(limit_page(html)).document
     return flatten(document.html if document is not None else "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.extract.limits import limit_page
 from foresail.curate.extract.main_text import main_text
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.step import Extract
@@ -84,11 +85,16 @@ def test_scope_whole_keeps_everything() -> None:
 def test_hostile_pages_end() -> None:
     sentence = SENTENCES[0]
     pages = {
-        "deep": "<div>" * 3_000 + sentence,
+        "deep": "<div>" * 100_000 + sentence,
+        "deep and closed": "<div>" * 50_000 + sentence + "</div>" * 50_000,
+        "deep lists": "<ul><li>" * 20_000 + sentence,
+        "siblings": "<p>a</p>" * 50_000 + f"<p>{sentence}" * 200,
+        "open brackets": "<a" * 200_000 + f"><p>{sentence}",
+        "no body": sentence,
         "wide": "<i>a</i>" * 30_000,
         "unclosed": f"<p>{sentence}<div><a href=x><b>" * 3_000,
         "one text": f"<p>{sentence * 20_000}",
-        "attributes": "<p " + " ".join(f"class{n}='{n}'" for n in range(2_000)) + f">{sentence}",
+        "attributes": "<p " + " ".join(f"class{n}='{n}'" for n in range(100_000)) + f">{sentence}",
         "long attribute": f"<p class='{'a b ' * 200_000}'>{sentence}",
         "tables": "<table><tr><td>" * 2_000 + sentence,
         "surrogates": f"<p>&#xD800;&#xDFFF;{sentence}",
@@ -96,6 +102,27 @@ def test_hostile_pages_end() -> None:
     for name, html in pages.items():
         text, _ = main_text(html, "", PLAIN)
         assert sentence in text or name == "wide", name
+
+
+def test_broken_bytes_end() -> None:
+    source = article(TABLE + CODE).encode()
+    extract = Extract().open()
+    for seed in range(40):
+        chance = random.Random(seed)
+        content = bytearray(source)
+        for _ in range(chance.randrange(1, 200)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        assert isinstance(
+            extract(Document(id="a", content=bytes(content), media_type="text/html")), Document | Drop
+        )
+
+
+def test_ordinary_pages_are_parsed_as_they_are() -> None:
+    list_page = "<ul>" + "<li>a<p>b<br>" * 10_000 + "</ul>"
+    assert limit_page(article()) == article() and limit_page(list_page) == list_page
+    deep = "<div>" * 9_000 + "a" + "</div>" * 9_000
+    assert limit_page(deep) == "<div>" * 2_000 + "a" + "</div>" * 2_000
+    assert limit_page(f"<p {'a=b ' * 9_000}>") == f"<p {'a=b ' * 999}a=b>"
 
 
 def test_damaged_pages_never_raise() -> None:
