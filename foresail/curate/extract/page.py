@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from foresail.curate.extract.limits import limit_page
+from foresail.curate.extract.page_limits import check_page
 
 VOID = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
@@ -64,9 +64,11 @@ class Page:
 
 
 def read_page(html: str) -> Page:
+    """Raises Refused where the page is too much for the parser."""
+    check_page(html)
     from resiliparse.parse.html import HTMLTree
 
-    document = HTMLTree.parse(limit_page(html)).document
+    document = HTMLTree.parse(html).document
     return flatten(document.html if document is not None else "")
 
 
