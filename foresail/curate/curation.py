@@ -29,6 +29,7 @@ from foresail.curate.run.folders import corpus_step_folder, phase_folder
 from foresail.curate.run.ledger import DONE
 from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phase, split_phases
 from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
+from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
 from foresail.curate.run.statistics import add_up
 from foresail.curate.run.summary import Summary, count_sources
@@ -42,6 +43,7 @@ SUMMARY = "summary.json"
 
 
 def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
+    preflight(recipe)
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
         pieces = pieces_of(recipe)

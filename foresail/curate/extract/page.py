@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from foresail.curate.extract.page_limits import check_page
+
 VOID = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
 )
@@ -62,6 +64,8 @@ class Page:
 
 
 def read_page(html: str) -> Page:
+    """Raises Refused where the page is too much for the parser."""
+    check_page(html)
     from resiliparse.parse.html import HTMLTree
 
     document = HTMLTree.parse(html).document

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from foresail.curate.heuristics.characters import Array
-from foresail.curate.heuristics.lines import CHARACTERS, EMPTY, KIND
+from foresail.curate.heuristics.columns import CHARACTERS, EMPTY, KIND
 from foresail.curate.heuristics.words import MIX, NOTHING, ONE, PRIME, STEP
 
 compiled: Any = numba.njit(cache=True, nogil=True)
@@ -124,15 +124,49 @@ def block_keys(hashes: Array, lines: Array, rows: Array, paragraphs: bool) -> tu
 
 
 @compiled
-def block_repeats(keys: Array, sizes: Array) -> tuple[float, float]:
-    """Share of the blocks that stood before, and of their characters."""
+def block_repeats(keys: Array, sizes: Array, smallest: int) -> tuple[float, float]:
+    """Share of the blocks that stood before, of those that are not small; and of all their characters."""
     seen = np.zeros(table_size(len(keys)), np.uint64)
-    repeated, characters, total = 0, 0, 0
+    repeated, large, characters, total = 0, 0, 0, 0
     for block in range(len(keys)):
         total += sizes[block]
+        is_large = sizes[block] >= smallest
+        large += is_large
         slot = slot_of(keys[block], seen)
         if seen[slot] == keys[block]:
-            repeated += 1
+            repeated += is_large
             characters += sizes[block]
         seen[slot] = keys[block]
-    return repeated / max(len(keys), 1), characters / max(total, 1)
+    return repeated / max(large, 1), characters / max(total, 1)
+
+
+@compiled
+def variety(hashes: Array, window: int, n: int) -> float:
+    """Different n-grams as a share of all, in the mean over stretches of `window` words; 1 if there is none."""
+    keys = np.empty(table_size(window), np.uint64)
+    different, total = 0, 0
+    for start in range(0, len(hashes) - window + 1, window):
+        keys[:] = NOTHING
+        for place in range(start, start + window - n + 1):
+            key = gram_key(hashes, place, n)
+            slot = slot_of(key, keys)
+            different += keys[slot] == NOTHING
+            keys[slot] = key
+            total += 1
+    return different / total if total else 1.0
+
+
+@compiled
+def top_word(hashes: Array, counted: Array) -> float:
+    """The share of the most frequent of the words that are counted, among all words."""
+    keys = np.zeros(table_size(len(hashes)), np.uint64)
+    counts = np.zeros(len(keys), np.int32)
+    most = 0
+    for place in range(len(hashes)):
+        if counted[place]:
+            key = hashes[place] | ONE
+            slot = slot_of(key, keys)
+            keys[slot] = key
+            counts[slot] += 1
+            most = max(most, counts[slot])
+    return most / max(len(hashes), 1)

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.read.budget import Damaged
 from foresail.curate.read.encoding import decode_text, is_binary
-from foresail.curate.read.files import Damaged, read_whole
+from foresail.curate.read.files import read_whole
 from foresail.curate.read.kinds import MEDIA_TYPES, SNIFFED, kind_by_content
 from foresail.curate.read.piece import ReadPiece, Record, Source
 
