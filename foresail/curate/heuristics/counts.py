@@ -24,6 +24,7 @@ from foresail.curate.heuristics.columns import (
     SHOUTS,
     UNSPACED,
 )
+from foresail.curate.heuristics.repeats import slot_of, table_size
 
 compiled: Any = numba.njit(cache=True, nogil=True)
 
@@ -83,3 +84,33 @@ def loose_words(stops: Array, lines: Array, rows: Array) -> float:
         if is_poor and not rows[line, ENDED] and rows[line, KIND] == PROSE:
             loose += words_L[line]
     return loose / max(len(stops), 1)
+
+
+@compiled
+def number_words(hashes: Array, slots: Array, numbers: Array, present_W: Array) -> Array:
+    """The number of each word in a hash table, or -1; and in `present_W`, how often each number is there."""
+    found = np.empty(len(hashes), np.int32)
+    for place in range(len(hashes)):
+        slot = slot_of(hashes[place], slots)
+        found[place] = numbers[slot] if slots[slot] == hashes[place] else -1
+        if found[place] >= 0:
+            present_W[found[place]] += 1
+    return found
+
+
+@compiled
+def keep_own(found: Array, own_W: Array) -> None:
+    """Words of other languages are none."""
+    for place in range(len(found)):
+        if found[place] >= 0 and not own_W[found[place]]:
+            found[place] = -1
+
+
+@compiled
+def hash_table(keys_W: Array) -> tuple[Array, Array]:
+    slots = np.zeros(table_size(2 * len(keys_W)), np.uint64)
+    numbers = np.zeros(len(slots), np.int32)
+    for number in range(len(keys_W)):
+        slot = slot_of(keys_W[number], slots)
+        slots[slot], numbers[slot] = keys_W[number], number
+    return slots, numbers

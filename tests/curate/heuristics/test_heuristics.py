@@ -194,3 +194,9 @@ def test_other_mistakes() -> None:
         Heuristics(without=("too_shrt",))
     with pytest.raises(ValueError, match="none called wordz"):
         Heuristics(measures=("wordz",))
+
+
+def test_the_end_of_a_huge_text_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = prose(random.Random(12), 30)
+    monkeypatch.setattr("foresail.curate.heuristics.measure.LONGEST", len(text))
+    assert measured(text + "lorem ipsum" * 9).values == pytest.approx(measured(text).values, nan_ok=True)
