@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WORDS = 200  # of a text, if its language writes spaces
+SENTENCE = 40  # words at most, in made texts
 CHARACTERS = 600  # of one that does not
 UNSPACED = ("th", "zh")
 PAGE_CHARACTERS = 20_000
@@ -129,7 +130,13 @@ def with_copies(originals: Sequence[Text], *, seed: int, most: int, largest: flo
 def made_texts(data: Path, count: int, *, seed: int) -> Iterator[str]:
     """English and Indonesian sentences drawn at random, about 200 words a text; 6 % exact copies, 14 % edited."""
     stocks = [
-        [line for lines in sources for text in lines for line in text.split("\n") if line.strip()]
+        [
+            line
+            for lines in sources
+            for text in lines
+            for line in text.split("\n")
+            if 0 < line.count(" ") < SENTENCE
+        ]
         for sources in sentences(data, ("en", "id")).values()
     ]
     lengths = [[line.count(" ") + 1 for line in stock] for stock in stocks]

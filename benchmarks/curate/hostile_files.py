@@ -2,11 +2,13 @@
 
 python benchmarks/curate/hostile_files.py --cases 20000
 python benchmarks/curate/hostile_files.py --case 4711       # one of them, in this process, with a traceback
+python benchmarks/curate/hostile_files.py --bombs 1024      # MB: what a bomb of `bombs.py` unpacks to
 
 A case is a number: it chooses the file and the damage (bits, cuts, doubled, swapped and overwritten parts, numbers
-made huge, layers of compression around and inside). Processes of their own read the cases, with a limit of CPU
-seconds each; one that dies or raises is printed with its number. Then come bombs that are made by hand. With
-`shared/data` beside the repository, its archives are damaged too.
+made huge, layers of compression around and inside); some are pages of few parts, thousands of times each. Processes
+of their own read the cases, with a limit of CPU seconds each; one that dies or raises is printed with its number.
+`--bombs` runs `foresail data curate` on a folder of bombs that are made by hand. With `shared/data` beside the
+repository, its archives are damaged too.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from bomb_pages import repetition
+from bomb_run import run_bombs
 from small_files import small_files, zipped
 
 from foresail.curate.document import Document, Drop
@@ -37,6 +41,7 @@ CPU_SECONDS = 20  # of one case
 ROUND = 500  # cases of one process
 ARCHIVES = Path(__file__).parents[3] / "shared/data/warc"
 LARGEST = 300_000  # bytes of a file that is damaged
+REPETITIONS = 0.05  # of the cases
 NUMBER = re.compile(rb"\d+")
 
 
@@ -102,6 +107,8 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 def make_case(number: int) -> tuple[str, bytes]:
     """A file's name and content. Damage inside of a compressed file: unpacked, damaged, packed again."""
     chance = random.Random(number)
+    if chance.random() < REPETITIONS:
+        return "page.html", repetition(chance, LARGEST)
     name, content = chance.choice(seeds())
     inside = name.endswith(".gz") and chance.random() < 0.5
     if inside:
@@ -205,6 +212,7 @@ def main() -> None:
     )
     parser.add_argument("--cases", type=int, default=5000)
     parser.add_argument("--case", type=int)
+    parser.add_argument("--bombs", type=int, metavar="MB")
     parser.add_argument("--child", type=int, nargs=2)
     options = parser.parse_args()
     if options.child:
@@ -214,6 +222,9 @@ def main() -> None:
         print(name, len(content), "bytes")
         with tempfile.TemporaryDirectory() as folder:
             print(read_case(name, content, random.Random(options.case), Path(folder)))
+    elif options.bombs is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(run_bombs(Path(folder), options.bombs * 2**20), indent=1))
     else:
         print(json.dumps(search(options.cases)))
 

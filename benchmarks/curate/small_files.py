@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import lzma
+import uuid
 import zipfile
 from collections.abc import Mapping
 
@@ -104,16 +105,22 @@ def response(number: int) -> bytes:
 
 
 def warc_record(number: int) -> bytes:
-    block = response(number)
-    return (
-        (
-            b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
-            b"WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
-            b"Content-Length: %d\r\n\r\n" % (number, number, len(block))
-        )
-        + block
-        + b"\r\n\r\n"
+    return record_of(f"http://a/{number}", response(number))
+
+
+def page_record(url: str, page: bytes) -> bytes:
+    """A page as a server answered with it."""
+    return record_of(url, b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + page)
+
+
+def record_of(url: str, block: bytes) -> bytes:
+    name = uuid.uuid5(uuid.NAMESPACE_URL, url)
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{name}>\r\nWARC-Target-URI: {url}\r\n"
+        "WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+        f"Content-Length: {len(block)}\r\n\r\n"
     )
+    return head.encode() + block + b"\r\n\r\n"
 
 
 def wet_record(number: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -112,6 +112,7 @@ def describe_summary(summary: Summary, out: Path) -> str:
         )
         lines.append(f"  {step:<28} −{sum(reasons.values()):,}: {each}")
     lines += [f"{out}/{name}: {describe_output(output)}" for name, output in summary.outputs.items()]
+    lines += [f"{out}/{file}: {describe_mixture(mixture)}" for file, mixture in summary.mixtures.items()]
     return "\n".join([*lines, f"report: {out}/report.html"])
 
 
@@ -122,3 +123,10 @@ def describe_output(output: dict[str, dict[str, int]]) -> str:
     if "tokens" in output:
         words += f", {sum(output['tokens'].values()):,} tokens"
     return words if [*documents] in ([""], []) else f"{words} in {len(documents)} folders"
+
+
+def describe_mixture(mixture: dict[str, Any]) -> str:
+    """{"shares": {"maths": 1.0}, "missing": ["code"]} -> "maths 100.0%; no documents of code"."""
+    words = ", ".join(f"{name} {share:.1%}" for name, share in mixture["shares"].items())
+    missing = mixture["missing"]
+    return words + (f"; no documents of {', '.join(missing)}" if missing else "")

@@ -6,6 +6,7 @@
     out/work/0/…             ledgers of phase 0: what became of each document (`run/ledger.py`)
     out/work/1-minhash/…     what a corpus step collected and decided
     out/documents/…          sinks
+    out/mixtures/NAME.toml   shares of token folders, for pretraining
     out/summary.json, out/report.html
 
 Stopped or killed, the same call goes on after the last document whose line is in a ledger.
@@ -28,10 +29,12 @@ from foresail.curate.run.folders import corpus_step_folder, phase_folder
 from foresail.curate.run.ledger import DONE
 from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phase, split_phases
 from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
+from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
 from foresail.curate.run.statistics import add_up
 from foresail.curate.run.summary import Summary, count_sources
 from foresail.curate.run.work import add_work
+from foresail.curate.write.mixtures import write_mixtures
 from foresail.curate.write.outputs import write_outputs
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
@@ -40,6 +43,7 @@ SUMMARY = "summary.json"
 
 
 def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
+    preflight(recipe)
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
         pieces = pieces_of(recipe)
@@ -94,6 +98,7 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
         phases=phases,
         decided=figures,
         outputs=outputs,
+        mixtures=write_mixtures(recipe, outputs),
         sources=count_sources(sources, read, receipts),
         work=work,
     )

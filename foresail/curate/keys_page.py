@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from foresail.curate.mixture import Mixture
 from foresail.curate.read.source import Source
 from foresail.curate.recipe import Curation, CurationCluster
 from foresail.curate.sink import Sink
@@ -32,6 +33,7 @@ def keys_page() -> str:
         section("Above the tables", "", Curation),
         section("[[source]]", "What is read ([curate-sources.md](curate-sources.md)).", Source),
         section("[[sink]]", "What is written.", Sink),
+        section("[[mixture]]", f"{first_sentence(Mixture)} [curate.md](curate.md#mixtures)", Mixture),
         section("[cluster]", first_sentence(CurationCluster), CurationCluster),
         "## [[step]]\n\n`name` is required: one of these, or `file.py:function`, whose keys are its arguments.",
         *(step_section(name) for name in sorted(STEPS)),

@@ -21,7 +21,7 @@ A step's keys depend on its name (`curate/steps.py`). `step#2.style=french` on t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from foresail.curate.hints import step_hint, take_unknown
+from foresail.curate.mixture import Mixture
 from foresail.curate.named_step import NamedStep, build_user_step
 from foresail.curate.read.source import Source
 from foresail.curate.sink import Sink
@@ -37,7 +38,7 @@ from foresail.curate.user_step import is_user_code
 from foresail.recipe.keys import Tables
 from foresail.recipe.reading.load import RecipeError, check_table, complaint, read_toml
 from foresail.recipe.reading.overrides import parse_value, split_overrides
-from foresail.recipe.tables.part import Part
+from foresail.recipe.tables.part import CheckedPart, Part
 
 OF_STEP = re.compile(r"step#(\d+)\.(.+)")
 
@@ -55,7 +56,7 @@ class CurationCluster(Part):
     )
 
 
-class Curation(Part):
+class Curation(CheckedPart):
     """What a recipe says beside its steps."""
 
     out: str = Field(description="folder of the output, the report, and what a stopped run goes on with")
@@ -68,7 +69,23 @@ class Curation(Part):
     )
     source: Tables[Source] = Field((), description="what is read, in this order")
     sink: Tables[Sink] = Field((), description="what is written; default: JSONL")
+    mixture: Tables[Mixture] = Field((), description="for the stages of a pretraining")
     cluster: CurationCluster = CurationCluster()
+
+    def mistakes(self) -> Iterator[str]:
+        tokens = [sink.name for sink in self.sink if sink.kind == "tokens"]
+        for mixture in self.mixture:
+            if mixture.sink not in tokens:
+                yield (
+                    f'mixture {mixture.name}: there is no sink {mixture.sink!r} of kind = "tokens"; '
+                    + (f"one of: {', '.join(tokens)}" if tokens else 'add [[sink]] with kind = "tokens"')
+                )
+        names = [mixture.name for mixture in self.mixture]
+        yield from (f"mixture {name} is there twice; name one of them anew" for name in repeated(names))
+
+
+def repeated(names: Sequence[str]) -> set[str]:
+    return {name for name in names if names.count(name) > 1}
 
 
 @dataclass(frozen=True)

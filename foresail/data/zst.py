@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-AT_ONCE = 2**14  # compressed bytes: what they come to stays in memory
+AT_ONCE = 2**11  # compressed bytes: what they come to stays in memory, at most 64 MB
 MAX_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
 
 
@@ -24,7 +24,7 @@ def open_zst(path: Path) -> IO[bytes]:
 class Unpacked(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         self._content = unpack(path)
-        self._rest = b""
+        self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -34,7 +34,7 @@ class Unpacked(io.RawIOBase):
             unpacked = next(self._content, None)
             if unpacked is None:
                 return 0
-            self._rest = unpacked
+            self._rest = memoryview(unpacked)
         size = min(len(room), len(self._rest))
         room[:size], self._rest = self._rest[:size], self._rest[size:]
         return size

@@ -194,7 +194,7 @@ def test_a_recipe_with_mistakes_names_them_all(tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as raised:
         build_curation(table, "web.toml", ["step#9.least=3"])
     lines = str(raised.value).splitlines()
-    assert lines[0] == "web.toml: 6 mistakes"
+    assert lines[0] == "web.toml: 7 mistakes"
     for part in (
         "step#9.least: there are 4 steps",
         "no step 'extrct'",

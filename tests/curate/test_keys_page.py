@@ -28,6 +28,6 @@ def test_every_key_of_a_step_is_described(name: str) -> None:
 def test_top_keys_are_on_the_page() -> None:
     rows = keys_page().split("## [[source]]")[0]
     assert "| `out` | required |" in rows and "| `seed` | `0` |" in rows
-    assert {*Curation.model_fields} == {"source", "sink", "cluster"} | {
+    assert {*Curation.model_fields} == {"source", "sink", "mixture", "cluster"} | {
         line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")
     }

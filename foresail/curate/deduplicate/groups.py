@@ -2,7 +2,8 @@
 
     for numbers, starts in equal_groups(columns, memory, scratch): numbers[starts[0]:starts[1]] are equal
 
-Near-linear: each key is written once, read once, and sorted among as many as fit into memory.
+Near-linear: each key is written once, read once, and sorted among as many as fit into memory. Of a key that stands
+more often than that, the numbers alone are in memory: 8 bytes for each document that has it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ def split_groups(
     keys: Keys, total: int, memory: int, scratch: Path, bits_left: int
 ) -> Iterator[tuple[Array, Array]]:
     """`bits_left`: bits of the first word that may differ."""
+    if bits_left == 0 and (numbers := numbers_of_one_key(keys)) is not None:
+        if len(numbers) > 1:
+            yield numbers, np.array([0, len(numbers)])
+        return
     if total <= max(memory // ROW_BYTES, FEW) or bits_left == 0:
         parts = [(part[part[:, 0] != 0], numbers[part[:, 0] != 0]) for part, numbers in keys()]
         if parts:
@@ -47,10 +52,23 @@ def split_groups(
     files = [folder / f"{part:03}" for part in range(2**bits)]
     words, sizes = split(keys, files, bits_left - bits)
     for file, size in zip(files, sizes, strict=True):
-        if size:
-            yield from split_groups(partial(read_part, file, words), size, memory, scratch, bits_left - bits)
+        if size:  # a key that stands so often that others are few is not split bit by bit
+            left = bits_left - bits if size < total else 0
+            yield from split_groups(partial(read_part, file, words), size, memory, scratch, left)
         file.unlink()
     folder.rmdir()
+
+
+def numbers_of_one_key(keys: Keys) -> Array | None:
+    """All numbers if there is one key alone: 8 bytes each, where sorting takes ROW_BYTES."""
+    first = None
+    found = []
+    for part, numbers in keys():
+        first = part[0] if first is None else first
+        if np.any(part != first):
+            return None
+        found.append(numbers)
+    return np.concatenate(found) if found and first is not None and first[0] else None
 
 
 def split(keys: Keys, files: list[Path], shift: int) -> tuple[int, list[int]]:

@@ -84,14 +84,20 @@ class Minhash(CheckedPart):
 
     def signatures(self, texts: Sequence[str]) -> tuple[Array, Array]:
         """Signatures, and how many shingles each text has: 0 if it has no word."""
-        from foresail.curate.deduplicate.kernels.signatures import sign_texts
+        from foresail.curate.deduplicate.kernels.signatures import find_composable, sign_texts
 
-        content = [composed(text) for text in texts]
+        content = [text.encode("utf-8", "replace") for text in texts]
+        composable_n = np.zeros(len(texts), np.uint8)
+        find_composable(
+            np.frombuffer(b"".join((*content, bytes(2))), np.uint8), ends_of(content), composable_n
+        )
+        for n in np.flatnonzero(composable_n).tolist():
+            content[n] = composed(texts[n])
         signatures_nP = np.full((len(texts), self.permutations), EMPTY, np.uint32)
         shingles_n = np.zeros(len(texts), np.int64)
         sign_texts(
             np.frombuffer(b"".join(content), np.uint8),
-            np.cumsum([len(text) for text in content], dtype=np.int64),
+            ends_of(content),
             *character_tables(),
             self.ngram_characters,
             self.ngram,
@@ -133,6 +139,10 @@ class Minhash(CheckedPart):
 
     def open(self, decisions: Path) -> Apply:
         return Verdicts(decisions, "near_duplicate", self.keep)
+
+
+def ends_of(content: Sequence[bytes]) -> Array:
+    return np.cumsum([len(text) for text in content], dtype=np.int64)
 
 
 def connect(first_n: Array, groups: Iterable[tuple[Array, Array]]) -> None:

@@ -16,20 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 
-from foresail.curate.document import Drop
+from foresail.curate.extract.refused import Refused
 
 MAX_DIRECTORY = 2**22  # bytes: 60,000 entries of ordinary names
 END = struct.Struct("<4s4H2LH")  # the record at a zip file's end
 AT_ONCE = 2**18
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
-
-class Refused(Exception):
-    """The document cannot be read; it becomes a drop."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.drop = Drop(reason, detail)
 
 
 class Package:

@@ -18,6 +18,7 @@ from foresail.curate.extract.docx.step import extract_docx
 from foresail.curate.extract.epub.step import extract_epub
 from foresail.curate.extract.main_text import main_text
 from foresail.curate.extract.pdf.step import ExtractPdf
+from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.whole_page import page_text, text_type
 from foresail.curate.read.encoding import decode_text
@@ -54,11 +55,14 @@ def dispatch(document: Document, extractors: dict[str, StepFunction]) -> Outcome
 def extract_page(document: Document, settings: Extract) -> Document | Drop:
     html, _ = decode_text(document.content, hint=str(document.metadata.get("charset", "")))
     metadata = document.metadata
-    if settings.scope == "whole":
-        text = page_text(html, settings)
-    else:
-        text, page_type = main_text(html, document.url, settings)
-        metadata = {**metadata, "page_type": page_type}
+    try:
+        if settings.scope == "whole":
+            text = page_text(html, settings)
+        else:
+            text, page_type = main_text(html, document.url, settings)
+            metadata = {**metadata, "page_type": page_type}
+    except Refused as refusal:
+        return refusal.drop
     if not text:
         return Drop("empty", "a page without text" if settings.scope == "whole" else "no main content")
     return replace(document, text=text, content=b"", media_type=text_type(settings), metadata=metadata)

@@ -16,10 +16,13 @@ from collections.abc import Iterable
 from typing import NoReturn
 from xml.parsers import expat
 
-from foresail.curate.extract.package import Refused
+from foresail.curate.extract.refused import Refused
 
 DEEPEST = 400
 MAX_ELEMENTS = 3_000_000  # ten seconds of them; a thousand printed pages have a tenth
+LONGEST_TAG = (
+    2**21
+)  # bytes: the parser reads an unfinished tag again from its begin with every part that comes
 
 
 class Handler:
@@ -54,9 +57,13 @@ def read_xml(parts: Iterable[bytes], handler: Handler) -> bool:
     parser.CharacterDataHandler = handler.text
     parser.EntityDeclHandler = refuse_entities
     parser.buffer_text = True
+    fed = 0
     try:
         for part in parts:
             parser.Parse(part, False)
+            fed += len(part)
+            if fed - parser.CurrentByteIndex > LONGEST_TAG:
+                raise Refused("damaged", f"XML with a tag of more than {LONGEST_TAG:,} bytes")
         parser.Parse(b"", True)
     except expat.ExpatError:
         return False

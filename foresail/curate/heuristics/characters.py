@@ -23,7 +23,7 @@ BY_MAIN_CATEGORY = {"L": LETTER, "M": MARK, "N": DIGIT, "P": PUNCTUATION, "S": S
 SYLLABLES = ((0xE00, 0xEFF), (0xF00, 0xFFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF))
 IDEOGRAPHS = ((0x3005, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
               (0xF900, 0xFAFF), (0xFF66, 0xFF9D), (0x20000, 0x33479))  # fmt: skip
-ENDS = ".!?…:。！？．｡：؟۔।॥։።៕។‽"
+ENDS = ".!?…。！？．｡؟۔।॥։።៕។‽"
 CLOSERS = "\"'*_`"
 LINE_ENDS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"  # as str.splitlines has them
 BEFORE_CONSONANT = ((0xE40, 0xE44), (0xEC0, 0xEC4))  # vowels of Thai and Lao that are written first
@@ -52,6 +52,25 @@ def class_table() -> Array:
         ("\ufffd", BROKEN),
     ):
         table[[ord(character) for character in characters]] = own
+    return table
+
+
+# Latin letters that one meets in words of few languages, or in none: phonetic signs, letters for clicks
+RARE_LATIN = (0x180, 0x2AF)
+NOT_RARE = "ƁɓƊɗƘƙƳƴƐɛƆɔƉɖƑƒƔɣƲʋƏəƎǝƝɲƖɩƱʊƗɨɄʉƠơƯưȘșȚțǍǎǏǐǑǒǓǔǕǖǗǘǙǚǛǜȀȁȄȅ"
+FAMILIES = ((0x370, 0x3FF), (0x400, 0x52F), (0x530, 0x58F), (0x590, 0x5FF), (0x600, 0x77F), (0x900, 0x97F))
+
+
+@cache
+def family_table() -> Array:
+    """Which letters belong into one word: 1 Latin, 2 rare Latin, then one number for each of FAMILIES; 0 any."""
+    table = np.zeros(0x10000, np.uint8)
+    table[:0x250] = table[0x1E00:0x1F00] = 1
+    table[RARE_LATIN[0] : RARE_LATIN[1] + 1] = 2
+    table[[ord(character) for character in NOT_RARE]] = 1
+    for number, (first, last) in enumerate(FAMILIES, 3):
+        table[first : last + 1] = number
+    table[0x1F00:0x2000] = 3  # Greek with accents
     return table
 
 

@@ -11,19 +11,15 @@ from typing import Any, Literal
 import numpy as np
 
 from foresail.curate.heuristics.characters import Array
-from foresail.curate.heuristics.lines import CHARACTERS, CODE, COLUMNS, ITEM, KIND, MATHS, TABLE
+from foresail.curate.heuristics.columns import CHARACTERS, CODE, COLUMNS, ITEM, KIND, MATHS, TABLE
 
 Kind = Literal["prose", "code", "maths", "listing"]
 KINDS: tuple[Kind, ...] = ("prose", "code", "maths", "listing")
 CODE_SHARE = 0.35
 MATHS_SHARE = 0.25
 LISTING_SHARE = 0.6
-BY_PAGE_TYPE: dict[str, Kind] = {
-    "listing": "listing",
-    "collection": "listing",
-    "product": "listing",
-    "code": "code",
-}
+# page types of the step `extract` whose pages are made of short entries
+OF_ENTRIES = ("listing", "collection", "product", "service")
 
 
 def kind_of(rows: Array, metadata: Mapping[str, Any]) -> Kind:
@@ -36,4 +32,4 @@ def kind_of(rows: Array, metadata: Mapping[str, Any]) -> Kind:
         return "maths"
     if sizes[TABLE] + sizes[ITEM] >= LISTING_SHARE * total:
         return "listing"
-    return BY_PAGE_TYPE.get(str(metadata.get("page_type")), "prose")
+    return "listing" if metadata.get("page_type") in OF_ENTRIES else "prose"

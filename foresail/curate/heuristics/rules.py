@@ -31,7 +31,8 @@ from foresail.curate.document import Drop
 from foresail.curate.heuristics.kind import KINDS, Kind
 from foresail.curate.heuristics.measures import MEASURES
 
-SHIPPED = Path(__file__).parent / "rules.toml"
+FOLDER = Path(__file__).parent
+SHIPPED, ODD_PAIRS = FOLDER / "rules.toml", FOLDER / "odd_pairs.toml"
 ALL = "all"
 GROUPS = (ALL, *KINDS)
 ADDRESSES = ("language", "domain")
@@ -71,6 +72,13 @@ class Rules:
             for name, own in self.table.get("language", {}).items()
             if "stop_words" in own
         }
+
+    @cached_property
+    def odd_pairs(self) -> dict[str, dict[str, list[str]]]:
+        """Those of languages whose stop words are the shipped ones."""
+        shipped = Rules(read_table(SHIPPED)).stop_words
+        table = tomllib.loads(ODD_PAIRS.read_text(encoding="utf-8"))
+        return {name: own for name, own in table.items() if self.stop_words.get(name) == shipped.get(name)}
 
     @cached_property
     def domains(self) -> frozenset[str]:
@@ -129,8 +137,8 @@ def mistakes_of(table: Mapping[str, Any], place: str) -> Iterator[str]:
     for name, own in table.items():
         path = f"{place}{name}"
         if name == "stop_words" and place.startswith("language."):
-            if not (isinstance(own, list) and all(isinstance(word, str) and word for word in own)):
-                yield f"{path} must be a list of words"
+            if not (isinstance(own, list) and all(map(is_word, own))):
+                yield f"{path} must be a list of words without spaces"
         elif not isinstance(own, dict):
             yield f"{path} must be a table"
         elif name in ADDRESSES and not place:
@@ -144,6 +152,10 @@ def mistakes_of(table: Mapping[str, Any], place: str) -> Iterator[str]:
         else:
             for reason, measures in own.items():
                 yield from reason_mistakes(f"{path}.{reason}", reason, measures)
+
+
+def is_word(value: Any) -> bool:
+    return isinstance(value, str) and value.split() == [value]
 
 
 def reason_mistakes(path: str, reason: str, measures: Any) -> Iterator[str]:

@@ -70,7 +70,7 @@ class Heuristics(CheckedPart):
         from foresail.curate.heuristics.stop_words import StopWords
 
         rules = read_rules(self.rules)
-        return Verdicts(self, rules, StopWords.of(rules.stop_words, self.language))
+        return Verdicts(self, rules, StopWords(rules.stop_words, rules.odd_pairs, self.language))
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,17 @@ class Verdicts:
     stop_words: StopWords
 
     def __call__(self, document: Document) -> Document | Drop:
-        from foresail.curate.heuristics.measures import measure
+        from foresail.curate.heuristics.measure import measure
 
-        kind, language, values = measure(document.text, document.metadata, self.stop_words)
-        for limit in self.rules.limits(kind, language, self.domain_of(document)):
+        measured = measure(document.text, document.metadata, self.stop_words)
+        values = measured.values
+        for limit in self.rules.limits(measured.kind, measured.language, self.domain_of(document)):
             if limit.reason not in self.settings.without and limit.broken_by(values[limit.measure]):
                 return limit.drop(values[limit.measure])
-        found = {name: round(values[name], 4) for name in self.settings.measures}
-        return replace(document, metadata=document.metadata | {"text_kind": kind} | found)
+        found = {
+            name: round(values[name], 4) for name in self.settings.measures if values[name] == values[name]
+        }
+        return replace(document, metadata=document.metadata | {"text_kind": measured.kind} | found)
 
     def domain_of(self, document: Document) -> str:
         """The nearest domain that has limits: "a.example.org" has those of "example.org"."""

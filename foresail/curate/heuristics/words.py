@@ -24,15 +24,26 @@ from foresail.curate.heuristics.characters import (
     UPPER,
     Array,
 )
-from foresail.curate.heuristics.lines import START, STOP
+from foresail.curate.heuristics.columns import (
+    BEGINS_LOWER,
+    BEGINS_UPPER,
+    ENDS_IN_POINT,
+    ENDS_SENTENCE,
+    FIRST_OF_LINE,
+    HAS_LETTER,
+    IS_IDEOGRAPH,
+    IS_SYLLABLE,
+    MIXED,
+    SHOUTS,
+    START,
+    STOP,
+)
 
 compiled: Any = numba.njit(cache=True, nogil=True)
 
 PRIME, MIX, STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 ONE, NOTHING = np.uint64(1), np.uint64(0)
-HAS_LETTER, IS_SYLLABLE, IS_IDEOGRAPH, BEGINS_UPPER, BEGINS_LOWER, ENDS_SENTENCE, FIRST_OF_LINE, SHOUTS = (
-    1, 2, 4, 8, 16, 32, 64, 128,
-)  # fmt: skip
+SINGLE = np.uint64(0xFFFFFF)
 
 
 @compiled
@@ -42,13 +53,15 @@ def fold(hash: Any, code: int) -> Any:
 
 
 @compiled
-def split_words(codes: Array, classes: Array, small: Array, rows: Array) -> tuple[Array, Array, Array, Array]:
+def split_words(
+    codes: Array, classes: Array, small: Array, families: Array, rows: Array
+) -> tuple[Array, Array, Array, Array]:
     """Hashes, lengths, flags and line numbers of the words of the lines in `rows`."""
     size = 0
     for row in rows:
         size += row[STOP] - row[START]
     hashes, lengths = np.empty(size, np.uint64), np.empty(size, np.int32)
-    flags, lines = np.empty(size, np.uint8), np.empty(size, np.int32)
+    flags, lines = np.empty(size, np.uint16), np.empty(size, np.int32)
     count = 0
     for line in range(len(rows)):
         place, stop, first = rows[line, START], rows[line, STOP], True
@@ -57,7 +70,9 @@ def split_words(codes: Array, classes: Array, small: Array, rows: Array) -> tupl
                 place += 1
                 continue
             begin = count
-            place, count = split_run(codes, classes, small, place, stop, count, hashes, lengths, flags)
+            place, count = split_run(
+                codes, classes, small, families, place, stop, count, hashes, lengths, flags
+            )
             for n in range(begin, count):
                 lines[n] = line
             if first and count > begin:
@@ -71,6 +86,7 @@ def split_run(
     codes: Array,
     classes: Array,
     small: Array,
+    families: Array,
     place: int,
     stop: int,
     count: int,
@@ -79,7 +95,7 @@ def split_run(
     flags: Array,
 ) -> tuple[int, int]:
     """The words up to the next space: usually one, which loses the signs around it."""
-    hash, inner, signs, length, flag, uppers = NOTHING, NOTHING, 0, 0, 0, 0
+    hash, inner, signs, length, flag, uppers, family = NOTHING, NOTHING, 0, 0, 0, 0, 0
     begin = count
     while place < stop:
         code = codes[place]
@@ -97,21 +113,25 @@ def split_run(
                 hashes[count] = fold(hashes[count], codes[place])
                 place += 1
             count += 1
-            hash, inner, signs, length, flag, uppers = NOTHING, NOTHING, 0, 0, 0, 0
+            hash, inner, signs, length, flag, uppers, family = NOTHING, NOTHING, 0, 0, 0, 0, 0
             continue
         if own in (LETTER, UPPER, LOWER, DIGIT, MARK):
             if length == 0:
                 flag = BEGINS_UPPER if own == UPPER else BEGINS_LOWER if own == LOWER else 0
                 signs, inner = 0, NOTHING
             elif signs:
-                hash, length = fold(hash, int(inner & np.uint64(0xFFFFFF))), length + signs
+                hash, length = fold(hash, inner & SINGLE), length + signs
                 signs, inner = 0, NOTHING
             hash = fold(hash, small[code] if code < 0x10000 else code)
             length += 1
             uppers += own == UPPER
             if own in (LETTER, UPPER, LOWER):
                 flag |= HAS_LETTER
-            flag &= ~ENDS_SENTENCE
+                other = families[code] if code < 0x10000 else 0
+                if family and other and family != other:
+                    flag |= MIXED
+                family = other
+            flag &= ~(ENDS_SENTENCE | ENDS_IN_POINT)
             if uppers > 1 and uppers == length:
                 flag |= SHOUTS
             else:
@@ -119,10 +139,11 @@ def split_run(
         else:
             inner, signs = fold(inner, code), signs + 1
             if own == END:
+                mark = ENDS_SENTENCE | (ENDS_IN_POINT if code == 0x2E and length > 3 else 0)
                 if length:
-                    flag |= ENDS_SENTENCE
+                    flag |= mark
                 elif count > begin:
-                    flags[count - 1] |= ENDS_SENTENCE
+                    flags[count - 1] |= mark
     if length:
         hashes[count], lengths[count], flags[count] = hash, length, flag
         count += 1
@@ -133,10 +154,9 @@ def split_run(
 
 
 @compiled
-def hash_word(codes: Array, classes: Array, small: Array) -> Any:
+def hash_word(codes: Array, classes: Array, small: Array, families: Array) -> Any:
     """The hash that the first word of a text has."""
-    hashes, lengths, flags = np.empty(len(codes), np.uint64), np.empty(len(codes), np.int32), np.empty(
-        len(codes), np.uint8
-    )  # fmt: skip
-    split_run(codes, classes, small, 0, len(codes), 0, hashes, lengths, flags)
+    size = len(codes)
+    hashes, lengths, flags = np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(size, np.uint16)
+    split_run(codes, classes, small, families, 0, size, 0, hashes, lengths, flags)
     return hashes[0]

@@ -15,6 +15,7 @@ LONGEST = 10_000  # letters that are read of a text
 @dataclass(frozen=True)
 class FastTextModel:
     model: Any
+    languages: tuple[str, ...] = ()  # the package does not say
 
     def guess(self, text: str) -> Guess:
         """Labels as the model has them, without __label__; "ind_Latn" stays so."""

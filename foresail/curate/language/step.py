@@ -12,6 +12,7 @@ languages are too close to call, `language_candidates`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -32,6 +33,11 @@ SURE = 0.5  # margin for cutting
 
 
 class Model(Protocol):
+    @property
+    def languages(self) -> Sequence[str]:
+        """Empty if the model does not say."""
+        ...
+
     def guess(self, text: str) -> Guess: ...
 
 
@@ -52,6 +58,13 @@ class Language(Part):
     model: str = Field(
         "", description="a fastText .bin or a model of train-language; default: the one shipped"
     )
+
+    def preflight(self) -> None:
+        known = open_model(self.model).languages
+        if known and (unknown := sorted({*self.keep} - {*known, "other", UNDECIDED})):
+            raise ValueError(
+                f"keep: the model does not know the language {unknown[0]}; it knows {', '.join(sorted(known))}"
+            )
 
     def open(self) -> StepFunction:
         return Languages(self, open_model(self.model))

@@ -28,7 +28,7 @@ ISSUERS = (
     (re.compile(r"62|81[0-7]"), (16, 17, 18, 19)),
     (re.compile(r"5018|5020|5038|5893|6304|6759|676[1-3]"), (13, 14, 15, 16, 17, 18, 19)),
 )
-IBAN = re.compile(rf"(?<![\w{BLANK}])[A-Z]{{2}}\d{{2}}(?= ?[A-Z0-9]{{4}})", re.ASCII)
+IBAN = re.compile(rf"[A-Z](?<![\w{BLANK}].)[A-Z]\d\d(?= ?[A-Z0-9]{{4}})", re.ASCII)
 IBAN_LENGTHS = {
     name: int(length)
     for name, length in (

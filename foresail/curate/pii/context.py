@@ -7,21 +7,26 @@ import re
 from foresail.curate.pii.finding import BLANK
 
 REACH = 32  # characters
+NEAR = 16  # of a word that says what a number is not
 CUT = re.compile(rf"[\d@{BLANK}]")  # words before another number belong to that one
 
 
-def words_before(view: str, start: int) -> str:
+def words_before(view: str, start: int, reach: int = REACH) -> str:
     """words_before("call 1 or phone 2", 16) -> " or phone " """
-    window = view[max(0, start - REACH) : start]
+    window = view[max(0, start - reach) : start]
     return CUT.split(window)[-1]
 
 
 def any_word(text: str) -> re.Pattern[str]:
     """Of words in lines: Latin ones stand alone, others have no spaces around them."""
     words = sorted(filter(None, (word.strip() for word in text.replace("\n", ",").split(","))), key=len)
-    latin = "|".join(re.escape(word) for word in reversed(words) if word[0] < "\u0e00")
-    other = "|".join(re.escape(word) for word in reversed(words) if word[0] >= "\u0e00")
+    latin = "|".join(re.escape(word) for word in reversed(words) if is_latin(word[0]))
+    other = "|".join(re.escape(word) for word in reversed(words) if not is_latin(word[0]))
     return re.compile(rf"(?<![a-zà-ỹ])(?:{latin})(?![a-zà-ỹ])" + (f"|{other}" if other else ""), re.I)
+
+
+def is_latin(letter: str) -> bool:
+    return letter.isalpha() and letter < "\u0e00"
 
 
 PHONE = any_word("""
@@ -32,9 +37,8 @@ PHONE = any_word("""
 """)
 OTHER_NUMBER = any_word("""
     isbn, issn, doi, ean, upc, sku, gtin, order, order no, invoice, ref, reference, tracking, resi, pesanan, faktur,
-    serial, patent, version, versi, model, part, lot, batch, pmid, arxiv, pedido, nota, hóa đơn, đơn hàng, rp, rm,
-    usd, eur, php, thb, vnd, brl, idr, sgd, bs, iso, eq, equation, figure, table, page, pp, vol, lat, lon, case,
-    docket,     订单, 版本, คำสั่งซื้อ, ใบสั่งซื้อ
+    serial, patent, model, part no, lot, batch, pmid, arxiv, pedido, nota, hóa đơn, đơn hàng, rp, rm, usd, eur, php,
+    thb, vnd, brl, idr, sgd, bs, iso, eq, equation, figure, pp, vol, lat, lon, docket, 订单, คำสั่งซื้อ, ใบสั่งซื้อ
 """)
 NATIONAL_ID = any_word("""
     cpf, cnpj, nik, ktp, no ktp, e-ktp, id, ic, nric, mykad, kad pengenalan, no kp, kp, national id, id card, ssn,

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 BLANK = "\x1a"
-BEFORE = rf"(?<![\w{BLANK}])"  # with re.ASCII: Thai and Chinese have no space before a number
-AFTER = rf"(?![\w{BLANK}])"
+AFTER = rf"(?![\w{BLANK}])"  # with re.ASCII: Thai and Chinese have no space behind a number
 
 
 class Finding(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 from foresail.curate.pii.finding import Finding
-from foresail.curate.pii.number import AFTER_DENSE, BEFORE_DENSE, BEFORE_SPACED, Number, digits
+from foresail.curate.pii.number import AFTER_DENSE, BEFORE_DENSE, Number, digits
 
 # Structure by numbers: Indonesian provinces; Chinese provinces; Malaysian places of birth that are not in use.
 PROVINCES_ID = frozenset(
@@ -101,7 +101,7 @@ Check = Callable[[str], bool]
 
 
 def form(pattern: str) -> re.Pattern[str]:
-    return re.compile(f"{BEFORE_SPACED}{pattern}{AFTER_DENSE}", re.ASCII)
+    return re.compile(f"{BEFORE_DENSE}{pattern}{AFTER_DENSE}", re.ASCII)
 
 
 def bare(count: int) -> re.Pattern[str]:

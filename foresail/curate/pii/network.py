@@ -9,40 +9,31 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from foresail.curate.pii.context import words_before
+from foresail.curate.pii.context import any_word, words_before
 from foresail.curate.pii.finding import BLANK, Finding
 
-OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-V4 = re.compile(rf"(?<![\w.{BLANK}])(?<!\d[-,]){OCTET}(?:\.{OCTET}){{3}}(?!\.?[\w{BLANK}]|-\w)", re.ASCII)
-V6 = re.compile(rf"(?<![\w.{BLANK}])[\da-f:]{{7,45}}(?![\w{BLANK}]|\.\w)", re.ASCII | re.I)
-GLOBAL_V6 = re.compile(r"[23][\da-f]{3}:", re.I)
-SMALL = 32  # 1.2.3.4, 2.0.12.1: a version or a section, unless a word says otherwise
-HOSTS = re.compile(r"(?<![a-z])(?:ip|ipv4|address|alamat|host|server|ping|dns|from)(?![a-z])|://\Z", re.I)
-VERSIONS = re.compile(
-    r"(?<![a-z])(?:v|ver|versi|version|vers[aã]o|release|rilis|build|firmware|driver|kernel|section|sec|chapter|"
-    r"phi[eê]n b[aả]n|oid)(?![a-z])|版本|เวอร์ชัน|§",
-    re.I,
+# Patterns begin with a digit and look behind it then: that makes the search five times faster.
+V4 = re.compile(
+    rf"[0-9](?<![\w.{BLANK}].)(?<!\d[-,].)\d{{0,2}}(?:\.\d{{1,3}}){{3}}(?!\.?[\w{BLANK}]|-\w)", re.ASCII
 )
+V6 = re.compile(rf"[23](?<![\w.{BLANK}].)[\da-fA-F]{{3}}:[\da-fA-F:]{{2,34}}(?![\w{BLANK}]|\.\w)", re.ASCII)
+GROUP_BEFORE = re.compile(r"(?<![A-Za-z0-9])[\da-fA-F]{0,4}:\Z")  # of "fe80:2606:…", not of "IPv6:2606:…"
+SMALL = 32  # 1.2.3.4, 2.0.12.1: a version or a section, unless a word says otherwise
+HOSTS = any_word("ip, ipv4, address, alamat, host, server, ping, dns, from, ://")
+VERSIONS = any_word("""
+    v, ver, versi, version, versao, versão, release, rilis, build, firmware, driver, kernel, section, sec, chapter,
+    phiên bản, oid, §, 版本, เวอร์ชัน
+""")
 
 
 def find_addresses(view: str) -> Iterator[Finding]:
     for match in V4.finditer(view):
         if is_public(match[0]) and not is_version(view, match):
             yield Finding("ip", *match.span())
-    if ":" in view:
-        for match in V6.finditer(view):
-            yield from address_of(match)
-
-
-def address_of(match: re.Match[str]) -> Iterator[Finding]:
-    """In "a:2606::93:" the address has neither the word before nor the colon behind."""
-    text = match[0] if match[0].endswith("::") else match[0].rstrip(":")
-    end = match.start() + len(text)
-    for start in (match.start(), match.start() + text.find(":") + 1):
-        part = match.string[start:end]
-        if GLOBAL_V6.match(part) and is_public(part):
-            yield Finding("ip", start, end)
-            return
+    for match in V6.finditer(view):
+        text = match[0] if match[0].endswith("::") else match[0].rstrip(":")
+        if is_public(text) and not GROUP_BEFORE.search(view[max(0, match.start() - 6) : match.start()]):
+            yield Finding("ip", match.start(), match.start() + len(text))
 
 
 def is_public(text: str) -> bool:

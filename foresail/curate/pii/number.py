@@ -7,18 +7,18 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from foresail.curate.pii.context import NATIONAL_ID, OTHER_NUMBER, PHONE, words_before
+from foresail.curate.pii.context import NATIONAL_ID, NEAR, OTHER_NUMBER, PHONE, words_before
 from foresail.curate.pii.finding import BLANK
 
 DASHES, SPACES = "-\u2010\u2011\u2012\u2013\u2212\uff0d", " \u00a0\u2009\u202f\u3000"
 FEWEST = 7  # digits
-RUN = re.compile(rf"[(+]{{0,2}}\d(?:[{DASHES}{SPACES}.()/]{{0,3}}\d){{{FEWEST - 1},}}")
+RUN = re.compile(rf"\d(?:[{DASHES}{SPACES}.()/]{{0,3}}\d){{{FEWEST - 1},}}")
 SAME = {ord(sign): "-" for sign in DASHES} | {ord(sign): " " for sign in SPACES}
 
 
 @dataclass(frozen=True)
 class Number:
-    """`text` is the run with two characters before and three behind it, so that rules see what it touches."""
+    """`text` is the run with four characters before and seven behind it, so that rules see what it touches."""
 
     view: str
     start: int
@@ -28,7 +28,7 @@ class Number:
         return PHONE.search(self.before(at)) is not None
 
     def is_other(self, at: int) -> bool:
-        return OTHER_NUMBER.search(self.before(at)) is not None
+        return OTHER_NUMBER.search(words_before(self.view, self.start + at, NEAR)) is not None
 
     def is_national_id(self, at: int) -> bool:
         return NATIONAL_ID.search(self.before(at)) is not None
@@ -40,7 +40,7 @@ class Number:
 
 def numbers(view: str) -> Iterator[Number]:
     for match in RUN.finditer(view):
-        start, end = max(0, match.start() - 2), min(len(view), match.end() + 3)
+        start, end = max(0, match.start() - 4), min(len(view), match.end() + 7)
         yield Number(view, start, one_spelling(view[start:end]))
 
 

@@ -19,7 +19,7 @@ LENGTHS = {
     "44": (9, 10), "45": (8, 8), "46": (7, 10), "47": (8, 8), "48": (9, 9), "49": (7, 11), "51": (8, 9),
     "52": (10, 11), "53": (8, 8), "54": (10, 11), "55": (10, 11), "56": (9, 9), "57": (8, 10), "58": (10, 10),
     "60": (8, 10), "61": (9, 9), "62": (8, 12), "63": (8, 10), "64": (8, 10), "65": (8, 8), "66": (8, 9),
-    "81": (9, 10), "82": (8, 10), "84": (9, 10), "86": (10, 11), "90": (10, 10), "91": (10, 10), "92": (9, 10),
+    "81": (9, 10), "82": (8, 10), "84": (8, 10), "86": (10, 11), "90": (10, 10), "91": (10, 10), "92": (9, 10),
     "93": (9, 9), "94": (9, 9), "95": (7, 10), "98": (10, 10),
 }  # fmt: skip
 REST = (7, 11)
@@ -31,6 +31,8 @@ PLUS = re.compile(
 )
 GROUP = re.compile(r"\d+")
 
+AREA_BR = r"(?:1[1-9]|2[12478]|3[1-578]|4[1-9]|5[1345]|[689][1-9]|7[1345789])"
+EXTENSION = re.compile(r"(?: ?x\d{2,6})?", re.ASCII)
 S, T = "[-. ]", "[-. ]?"
 PARENTHESES = rf"{BEFORE_SPACED}\((?:%s)\) ?"
 NATIONAL = re.compile(
@@ -48,12 +50,16 @@ NATIONAL = re.compile(
             # Malaysia
             r"01\d[- ]\d{3,4}[ -]?\d{4}|0[3-9]-\d{3,4}[ -]?\d{4}|08\d-\d{3}[ -]?\d{3}",
             # Philippines
-            rf"09\d{{2}}{S}\d{{3}}{S}?\d{{4}}|\(0\d{{1,3}}\){T}\d{{3,4}}{S}\d{{4}}|09\d{{2}}-\d{{7}}",
+            rf"09\d{{2}}{S}\d{{3}}{S}?\d{{4}}|\(0\d{{1,3}}\){T}\d{{3,4}}{S}\d{{4}}|09\d{{2}}-\d{{7}}|02-\d{{4}}-\d{{4}}",
             # Brazil
             rf"\(0?[1-9]\d\){T}(?:9{T})?\d{{4}}{S}\d{{4}}|0?[1-9]\d[ -]9\d{{4}}-\d{{4}}",
+            rf"{AREA_BR} (?!(?:19|20)\d\d-(?:19|20))[2-5]\d{{3}}-\d{{4}}",
             r"0[389]00[ -]\d{3}[ -]?\d{4}",
             # United States
-            rf"(?:\+?1[-. ]?)?(?:\([2-9]\d{{2}}\){T}|[2-9]\d{{2}}[-.])[2-9]\d{{2}}[-.]\d{{4}}",
+            rf"(?:(?:\+|00)?1[-. ]?)?(?:\([2-9]\d{{2}}\){T}|[2-9]\d{{2}}[-.])[2-9]\d{{2}}[-.]\d{{4}}"
+            + EXTENSION.pattern,
+            # China
+            r"1[3-9]\d[- ]\d{4}[- ]\d{4}",
             r"\([2-9]\d{2}\) ?[2-9]\d{2} \d{4}",
         )
     ),
@@ -65,6 +71,8 @@ DATE = re.compile(
     r"(?:19|20)\d\d[-./ ]\d\d?[-./ ]\d\d?|\d\d?[-./ ]\d\d?[-./ ](?:19|20)\d\d|(?:19|20)\d\d ?- ?(?:19|20)\d\d"
 )
 
+FRACTION = re.compile(r"\d{1,12}\.\d{1,12}|\d{1,3}(?:\.\d{1,3}){3}", re.ASCII)
+
 
 def find_phones(number: Number) -> Iterator[Finding]:
     for match in PLUS.finditer(number.text):
@@ -74,8 +82,18 @@ def find_phones(number: Number) -> Iterator[Finding]:
         if not number.is_other(match.start()):
             yield Finding("phone", *match.span())
     for match in ANY.finditer(number.text):
-        if number.is_phone(match.start()) and DATE.match(match[0]) is None:
+        if number.is_phone(match.start()) and may_be_phone(match[0]) and not number.is_other(match.start()):
             yield Finding("phone", *match.span())
+
+
+def may_be_phone(text: str) -> bool:
+    """No date, no fraction (47.525494), no IP address, no code of 13 digits on goods."""
+    return (
+        DATE.match(text) is None
+        and FRACTION.fullmatch(text) is None
+        and text[-2:-1].isdigit()
+        and (len(digits(text)) < 13 or text.lstrip("(").startswith("0"))
+    )
 
 
 def international_end(match: re.Match[str]) -> int:
@@ -97,11 +115,13 @@ def international_end(match: re.Match[str]) -> int:
             break
         if count >= fewest:
             end = group.end()
+    if "." in text[:end] and ("-" in text[:end] or " " in text[:end]):
+        return 0  # +9166.01287-109
     if not end or match.string[match.start() + end : match.start() + end + 1] == "%":
         return 0
-    return (
-        match.start() + end + (text[end : end + 1] == ")" and text[:end].count("(") > text[:end].count(")"))
-    )
+    closes = text[end : end + 1] == ")" and text[:end].count("(") > text[:end].count(")")
+    extension = EXTENSION.match(match.string, match.start() + end + closes)
+    return extension.end() if extension else match.start() + end
 
 
 def country_code(text: str) -> str:

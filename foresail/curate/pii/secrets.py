@@ -8,29 +8,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foresail.curate.pii.finding import AFTER, BEFORE, Finding, found
+from foresail.curate.pii.finding import AFTER, BLANK, Finding, found
 
-# Each has words that a text must hold before the pattern is tried. A digit is required: identifiers have none.
-TOKENS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
-    (words, re.compile(BEFORE + "(?<!-)" + pattern + AFTER, re.ASCII))
-    for words, pattern in (
-        (("AKIA", "ASIA", "AROA", "AIDA", "ABIA", "ACCA"), r"(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA)[A-Z2-7]{16}"),
-        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{36,255}"),
-        (("github_pat_",), r"github_pat_[A-Za-z0-9_]{22,255}"),
-        (("glpat-",), r"glpat-[A-Za-z0-9_-]{20,64}"),
-        (("sk-",), r"sk-(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}"),
-        (("xox",), r"xox[abeoprs]-[A-Za-z0-9-]{10,250}"),
-        (("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
-        (("hf_",), r"hf_[A-Za-z0-9]{30,40}"),
-        (("_live_", "_test_"), r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,255}"),
-        (("npm_",), r"npm_[A-Za-z0-9]{36}"),
-        (("eyJ",), r"eyJ[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{10,4000}"),
-    )
+# What a token begins with, and the rest. Where a rest may be letters only, a digit is required: names have none.
+STARTS: tuple[tuple[str, str], ...] = (
+    *((start, r"[A-Z2-7]{16}") for start in ("AKIA", "ASIA", "AROA", "AIDA", "ABIA", "ACCA")),
+    *((start, r"[A-Za-z0-9]{36,255}") for start in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+    ("github_pat_", r"[A-Za-z0-9_]{22,255}"),
+    ("glpat-", r"[A-Za-z0-9_-]{20,64}"),
+    ("sk-", r"(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}"),
+    ("xox", r"[abeoprs]-[A-Za-z0-9-]{10,250}"),
+    ("AIza", r"[A-Za-z0-9_-]{35}"),
+    ("hf_", r"[A-Za-z0-9]{30,40}"),
+    *((f"{kind}k_{mode}_", r"[A-Za-z0-9]{16,255}") for kind in "rsp" for mode in ("live", "test")),
+    ("npm_", r"[A-Za-z0-9]{36}"),
+    ("eyJ", r"[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{10,4000}"),
+)
+# The search for what begins with letters is ten times faster than one for a border.
+TOKENS = tuple(
+    (start, re.compile(rf"{start}(?<![\w{BLANK}-]{start}){rest}{AFTER}", re.ASCII)) for start, rest in STARTS
 )
 # aws_secret_access_key = "…": known by its name alone
-NAMED = re.compile(
-    r"aws.{0,20}?(?:secret|private).{0,20}?[\"']?\s{0,4}(?:=>|[:=])\s{0,4}[\"']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
-    re.I | re.ASCII,
+NAMED = tuple(
+    (
+        start,
+        re.compile(
+            start + r"(?i:.{0,20}?(?:secret|private).{0,20}?[\"']?\s{0,4}(?:=>|[:=])\s{0,4}[\"']?)"
+            r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+            re.ASCII,
+        ),
+    )
+    for start in ("aws", "AWS", "Aws")
 )
 PASSWORD = re.compile(
     r"://([^\s/?#@:\[\]<>\"'`|\x1a]{1,64}:[^\s/?#@:\[\]<>\"'`|\x1a]{1,128})@(?=[A-Za-z0-9\[])", re.ASCII
@@ -42,11 +50,12 @@ LONGEST_KEY = 20_000  # characters; a block without an end is left
 
 def find_secrets(view: str) -> Iterator[Finding]:
     yield from key_blocks(view)
-    for words, pattern in TOKENS:
-        if any(word in view for word in words):
+    for start, pattern in TOKENS:
+        if start in view:
             yield from found("secret", pattern, view)
-    if "aws" in view or "AWS" in view or "Aws" in view:
-        yield from found("secret", NAMED, view, group=1)
+    for start, pattern in NAMED:
+        if start in view:
+            yield from found("secret", pattern, view, group=1)
     if "://" in view:
         for match in PASSWORD.finditer(view):
             if match[1].partition(":")[2][0] not in VARIABLES:

@@ -29,7 +29,7 @@ from foresail.recipe.tables.values import Texts
 
 if TYPE_CHECKING:
     from foresail.curate.quality.labels import Head
-    from foresail.curate.quality.linear import Prediction
+    from foresail.curate.quality.linear import LinearClassifier, Prediction
 
 
 class Rule(CheckedPart):
@@ -62,13 +62,20 @@ class Classify(CheckedPart):
         if not self.model.strip():
             yield 'model is empty; write model = "quality.npz"'
 
+    def preflight(self) -> None:
+        self.load()
+
     def open(self) -> StepFunction:
+        model = self.load()
+        features = model.features()
+        return lambda document: judge_prediction(self, document, model.predict(document.text, features))
+
+    def load(self) -> LinearClassifier:
         from foresail.curate.quality.linear import LinearClassifier
 
         model = LinearClassifier.load(self.model)
         check_rules(self, {head.name: head for head in model.heads})
-        features = model.features()
-        return lambda document: judge_prediction(self, document, model.predict(document.text, features))
+        return model
 
     def rules_for(self, language: str) -> list[Rule]:
         """Those of the language, and those without one that it does not replace."""

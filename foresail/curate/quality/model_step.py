@@ -33,6 +33,17 @@ class ModelStep(CheckedPart):
     batch_tokens: int = Field(16_384, ge=1, description="tokens that are computed at once")
     max_chars: int = Field(20_000, ge=1, description="read of a document, from four places of a longer one")
 
+    @property
+    def scores(self) -> bool:
+        """Whether the checkpoint must have a score head."""
+        return False
+
+    def preflight(self) -> None:
+        from foresail.tokenizer.tokenizer import Tokenizer
+
+        check_head(self)
+        Tokenizer.load(self.model)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OpenModel:
@@ -67,18 +78,25 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def open_model(settings: ModelStep, *, scores: bool) -> OpenModel:
-    from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
-    from foresail.model.hf import check_vocabulary, load_model
+def check_head(settings: ModelStep) -> None:
     from foresail.recipe.shape.hf_config import read_shape
-    from foresail.tokenizer.documents import DocumentEncoder
-    from foresail.tokenizer.tokenizer import Tokenizer
 
-    if scores and not read_shape(settings.model).scores:
+    shape = read_shape(settings.model)
+    if settings.scores and not shape.scores:
         raise ValueError(
             f"{settings.model} is a language model, which gives words and no score; name a reward model, or use "
             "the step perplexity"
         )
+
+
+def open_model(settings: ModelStep) -> OpenModel:
+    from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
+    from foresail.model.hf import check_vocabulary, load_model
+    from foresail.tokenizer.documents import DocumentEncoder
+    from foresail.tokenizer.tokenizer import Tokenizer
+
+    check_head(settings)
+    scores = settings.scores
     device = choose_device(settings.device)
     dtype = choose_dtype(settings.dtype, device)
     model = load_model(

@@ -44,7 +44,7 @@ class Perplexity(ModelStep):
             yield f"least {self.least:g} is above most {self.most:g}"
 
     def open_batch(self) -> BatchFunction:
-        opened = open_model(self, scores=False)
+        opened = open_model(self)
         return lambda documents: measure_documents(self, opened, documents)
 
 

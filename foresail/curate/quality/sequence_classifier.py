@@ -48,8 +48,12 @@ class SequenceClassifier(ModelStep):
         if self.least is not None and self.most is not None and self.least > self.most:
             yield f"least {self.least:g} is above most {self.most:g}"
 
+    @property
+    def scores(self) -> bool:
+        return True
+
     def open_batch(self) -> BatchFunction:
-        opened = open_model(self, scores=True)
+        opened = open_model(self)
         return lambda documents: score_documents(self, opened, documents)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.files import Damaged, damage_of_stream, open_unpacked
+from foresail.curate.read.budget import Damaged
+from foresail.curate.read.files import damage_of_stream, open_unpacked
 from foresail.curate.read.http import parse_response
 from foresail.curate.read.lines import drop_record, skip_line
 from foresail.curate.read.piece import ReadPiece, Record, Source

@@ -20,22 +20,15 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from foresail.curate.document import Drop
+from foresail.curate.read.budget import Budgeted, Damaged, budget_of
 from foresail.curate.read.kinds import BY_SUFFIX, PACKED
+from foresail.curate.read.xz import open_xz
 from foresail.data.files import open_bytes
 from foresail.data.rows import explain_missing
 
 # of one file, not of the machine: a full table of open files or a failing disk is no fault of a document
 OF_THE_FILE = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 BUFFER = 2**17
-
-
-class Damaged(Exception):
-    """A file or a record cannot be read; it becomes a drop."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.drop = Drop(reason, detail)
 
 
 def default_name(path: str) -> str:
@@ -99,19 +92,27 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """Its content, unpacked as one reads on; at most a few MB of it are in memory."""
+    """Its content, unpacked as one reads on, up to a budget; at most a few MB of it are in memory."""
     open_regular(path).close()
     with of_the_file():
-        if path.suffix.lower() in (".zst", ".lz4"):
+        if path.suffix.lower() not in PACKED:
+            return path.open("rb")
+        return BufferedReader(Budgeted(open_packed(path), budget_of(path)), BUFFER)
+
+
+def open_packed(path: Path) -> IO[bytes]:
+    match path.suffix.lower():
+        case ".zst" | ".lz4" as suffix:
             import pyarrow
 
             # the reader of `zstandard` takes windows of 2 GB, and half a GB of zeros in one bite
-            packed = pyarrow.OSFile(str(path))
-            return BufferedReader(
-                pyarrow.CompressedInputStream(packed, path.suffix.lower()[1:].replace("zst", "zstd")), BUFFER
-            )
-        stream: IO[bytes] = open_bytes(path)
-        return stream
+            codec = suffix[1:].replace("zst", "zstd")
+            packed: IO[bytes] = pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), codec)
+            return packed
+        case ".xz":
+            return open_xz(path)
+    stream: IO[bytes] = open_bytes(path)
+    return stream
 
 
 @contextmanager

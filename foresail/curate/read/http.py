@@ -13,8 +13,9 @@ import zlib
 from dataclasses import dataclass
 from io import BytesIO
 
-from foresail.curate.read.files import Damaged
+from foresail.curate.read.budget import RATIO, Damaged
 
+LEAST_BODY = 2**22  # bytes that any body may unpack to; beyond that, RATIO times its size
 HEADER_BYTES = 2**17
 END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)""")
@@ -48,7 +49,7 @@ def parse_response(block: bytes, limit: int) -> Response:
         body = join_chunks(body)
     codings = [coding.strip().lower() for coding in headers.get("content-encoding", "").split(",")]
     for coding in reversed(codings[-4:]):  # nobody packs a page five times
-        body = unpack(body, coding, limit)
+        body = unpack(body, coding, min(limit, LEAST_BODY + RATIO * len(body)))
     if len(body) > limit:
         raise Damaged("too_large", f"{len(body):,} bytes; {limit:,} are allowed")
     media_type, charset = parse_content_type(headers.get("content-type", ""))

@@ -17,7 +17,8 @@ from typing import IO
 import orjson
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.files import Damaged, damage_of_stream, open_regular, open_unpacked
+from foresail.curate.read.budget import Damaged
+from foresail.curate.read.files import damage_of_stream, open_regular, open_unpacked
 from foresail.curate.read.piece import ReadPiece, Record, Source
 from foresail.curate.read.row import row_document
 from foresail.data.files import excerpt
@@ -52,7 +53,8 @@ def read_lines(
     place = start
     if start:
         stream.seek(start - 1)
-        place += skip_line(stream, 2**63) - 1
+        # where a line goes on beyond the piece, none begins in it
+        place += skip_line(stream, 2**63 if stop is None else stop - start) - 1
     try:
         while stop is None or place < stop:
             with damage_of_stream(f"unpacked byte {place} or later: "):
@@ -86,6 +88,8 @@ def parse_line(line: bytes, place: str, source: Source) -> tuple[str, Document |
     try:
         text = line if source.encoding == "auto" else line.decode(source.encoding)
         return row_document(parse_json(text), place, source)
+    except MemoryError:
+        return place, Drop("out_of_memory", f"a row of {len(line):,} bytes")
     except UnicodeDecodeError as error:
         return place, Drop("broken_encoding", str(error)[:200])
     except (ValueError, RecursionError) as error:

@@ -1,5 +1,7 @@
 """Rows of parquet files, in pieces of row groups; ids are numbered by row: "web/a.parquet:4711".
 
+A column that says one text a million times takes few bytes of a file; the file ends where its budget does.
+
 Rows are passed over without making Python objects of them. A group that cannot be read is one drop.
 """
 
@@ -11,17 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.files import Damaged, open_regular
+from foresail.curate.read.budget import Budget, Damaged, budget_of
+from foresail.curate.read.files import open_regular
 from foresail.curate.read.lines import drop_record
 from foresail.curate.read.piece import ReadPiece, Record, Source
 from foresail.curate.read.row import row_document
 from foresail.data.files import ROWS_AT_ONCE, excerpt, open_parquet
+
+LARGE = 2**28  # bytes of a batch of rows
 
 
 def parquet_records(piece: ReadPiece) -> Iterator[Record]:
     path, name = Path(piece.folder, piece.files[0]), piece.names[0]
     try:
         open_regular(path).close()
+        budget = Budget(budget_of(path))
         file = open_parquet(path)
     except Damaged as damage:
         yield partial(drop_record, f"{name}:0", damage.drop)
@@ -34,16 +40,25 @@ def parquet_records(piece: ReadPiece) -> Iterator[Record]:
         stop = metadata.num_row_groups if piece.stop is None else piece.stop
         number = sum(metadata.row_group(group).num_rows for group in range(piece.start))
         for group in range(piece.start, min(stop, metadata.num_row_groups)):
-            yield from group_records(file, group, number, name, piece.source)
+            try:
+                yield from group_records(file, group, number, name, piece.source, budget)
+            except Damaged as damage:
+                yield partial(drop_record, f"{name}:{number}", damage.drop)
+                return
             number += metadata.row_group(group).num_rows
 
 
-def group_records(file: Any, group: int, number: int, name: str, source: Source) -> Iterator[Record]:
+def group_records(
+    file: Any, group: int, number: int, name: str, source: Source, budget: Budget
+) -> Iterator[Record]:
     import pyarrow
 
     try:
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-            rows: list[list[Any]] = []  # filled when the first of these rows is parsed
+            size = size_of(batch)
+            budget.spend(size)
+            # filled when the first of these rows is parsed; large ones are parsed one by one
+            rows: list[list[Any]] = [[None] * batch.num_rows] if size > LARGE else []
             for index in range(batch.num_rows):
                 yield partial(batch_record, batch, rows, index, f"{name}:{number + index}", source)
             number += batch.num_rows
@@ -53,6 +68,23 @@ def group_records(file: Any, group: int, number: int, name: str, source: Source)
         yield partial(
             drop_record, f"{name}:{number}", Drop("damaged", f"row group {group}: {str(error)[:200]}")
         )
+
+
+def size_of(batch: Any) -> int:
+    """Bytes as Python has them: a value of a dictionary counts each time it is there."""
+    import pyarrow
+    import pyarrow.compute
+
+    size: int = batch.nbytes
+    for column in batch.columns:
+        if pyarrow.types.is_dictionary(column.type) and column.type.value_type in (
+            pyarrow.string(),
+            pyarrow.large_string(),
+            pyarrow.binary(),
+        ):
+            lengths = pyarrow.compute.binary_length(column.dictionary).take(column.indices)
+            size += pyarrow.compute.sum(lengths).as_py() or 0
+    return size
 
 
 def batch_record(
@@ -67,6 +99,8 @@ def batch_record(
     if row is None:
         try:
             [row] = batch.slice(index, 1).to_pylist()
+        except MemoryError:
+            return place, Drop("out_of_memory", "a row that needs more memory than there is")
         except (UnicodeDecodeError, ValueError, OverflowError) as error:
             return place, Drop("broken_encoding", excerpt(str(error)))
     return row_document(row, place, source)

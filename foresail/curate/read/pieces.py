@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from foresail.curate.read.files import Damaged, damage_of_stream, list_files, open_unpacked
+from foresail.curate.read.budget import Damaged
+from foresail.curate.read.files import damage_of_stream, list_files, open_unpacked
 from foresail.curate.read.kinds import MEDIA_TYPES, SNIFFED, SUFFIXES, kind_by_content, kind_by_suffix
 from foresail.curate.read.piece import ReadPiece, Source
 

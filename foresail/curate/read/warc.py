@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.read.files import Damaged, open_regular
+from foresail.curate.read.budget import Budget, Damaged, budget_of
+from foresail.curate.read.files import open_regular
 from foresail.curate.read.http import parse_content_type, parse_response
 from foresail.curate.read.kinds import KIND_OF_MEDIA, SNIFFED, kind_by_content
 from foresail.curate.read.lines import drop_record
@@ -48,7 +49,9 @@ def warc_records(piece: ReadPiece) -> Iterator[Record]:
         return
     number = 0
     with stream:
-        for block in read_blocks(stream, piece.source.max_document_bytes + ALLOWANCE):
+        for block in read_blocks(
+            stream, piece.source.max_document_bytes + ALLOWANCE, Budget(budget_of(path))
+        ):
             id = f"{name}:{number}"
             number += 1
             if isinstance(block, Drop):
@@ -57,7 +60,7 @@ def warc_records(piece: ReadPiece) -> Iterator[Record]:
                 yield partial(block_document, block, id, piece.source)
 
 
-def read_blocks(stream: IO[bytes], limit: int) -> Iterator[Block | Drop]:
+def read_blocks(stream: IO[bytes], limit: int, budget: Budget) -> Iterator[Block | Drop]:
     """Blocks of documents; a drop for each place where the file is damaged."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
@@ -74,7 +77,7 @@ def read_blocks(stream: IO[bytes], limit: int) -> Iterator[Block | Drop]:
                 if held is not None:
                     yield held
                 seen, held = record.stream_pos, None
-                size, content = read_block(record.reader, limit)
+                size, content = read_block(record.reader, limit, budget)
                 declared = record.headers.get("Content-Length") or ""
                 if declared.isdecimal() and size < int(declared[:19]):
                     raise Damaged("truncated", f"byte {seen}: a record of {size:,} bytes says {declared}")
@@ -85,6 +88,8 @@ def read_blocks(stream: IO[bytes], limit: int) -> Iterator[Block | Drop]:
             return
         except Damaged as damage:
             yield damage.drop
+            if budget.left < 0:
+                return
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -97,14 +102,16 @@ def read_blocks(stream: IO[bytes], limit: int) -> Iterator[Block | Drop]:
         place = next_record(stream, max(seen, place) + 1)
 
 
-def read_block(reader: Any, limit: int) -> tuple[int, bytes]:
+def read_block(reader: Any, limit: int, budget: Budget) -> tuple[int, bytes]:
     """Its size, and its content unless that is beyond the limit."""
     content = reader.read(limit + 1)
     size = len(content)
+    budget.spend(size)
     if size > limit:
         content = b""
         while part := reader.read(AT_ONCE):
             size += len(part)
+            budget.spend(len(part))
     return size, content
 
 

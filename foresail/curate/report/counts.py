@@ -32,6 +32,7 @@ def counts_sections(summary: Summary) -> str:
             "</div>",
             decided(summary.decided),
             outputs(summary.outputs),
+            mixtures(summary.mixtures),
         )
     )
 
@@ -130,3 +131,13 @@ def outputs(written: dict[str, Any]) -> str:
             rows.append(f"<li><code>{text(name)}</code>: {count(documents)} documents{more}</li>")
     more = f"<li>… and {len(rows) - 200} folders more</li>" if len(rows) > 200 else ""
     return f"<section><h2>Written</h2><ul>{''.join(rows[:200])}{more}</ul></section>" if rows else ""
+
+
+def mixtures(written: dict[str, Any]) -> str:
+    rows = [
+        f"<tr><td>{text(file)}</td><td>{text(name)}</td><td>{share:.1%}</td></tr>"
+        for file, mixture in written.items()
+        for name, share in mixture["shares"].items()
+    ]
+    head = "<tr><th>file</th><th>corpus</th><th>share</th></tr>"
+    return f"<section><h2>Mixtures</h2><table>{head}{''.join(rows)}</table></section>" if rows else ""

@@ -18,7 +18,7 @@ import base64
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,12 +169,13 @@ def kept_and_seen(path: Path) -> Iterator[tuple[Document, str | None]]:
                 yield row_document(kept), row.get("seen")
 
 
-def finish_ledger(opened: Path, done: Path) -> None:
-    """Compress a whole ledger."""
+def finish_ledger(opened: Path, done: Path, beat: Callable[[], None] = lambda: None) -> None:
+    """Compress a whole ledger. `beat` is called now and then."""
     with hidden_sibling(done) as hidden:
         with opened.open("rb") as source, create_zst(hidden) as target:
             while chunk := source.read(CHUNK):
                 target.write(chunk)
+                beat()
         sync(hidden)
         os.replace(hidden, done)
 

@@ -115,14 +115,14 @@ class PieceRun:
         self.work = Work()
 
     def run(self, piece: ReadPiece | LedgerPiece) -> dict[str, Any]:
-        if self.opened.exists() or not self.done.exists():
-            with Progress(self.phase.folder, self.name) as progress:
+        with Progress(self.phase.folder, self.name) as progress:
+            if self.opened.exists() or not self.done.exists():
                 ledger, start = continue_ledger(self.opened)
                 with ledger:
                     self.append(ledger, piece, start, progress)
-            finish_ledger(self.opened, self.done)
-            self.opened.unlink()
-        statistics: Statistics = count_ledger(self.done, self.phase.form)
+                finish_ledger(self.opened, self.done, progress.beat)
+                self.opened.unlink()
+            statistics: Statistics = count_ledger(self.done, self.phase.form, progress.beat)
         self.work.stop(LEDGERS)
         return {**statistics.as_json(), **self.work.as_json()}
 

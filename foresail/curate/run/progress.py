@@ -45,6 +45,10 @@ class Progress:
     def enter_step(self, label: str) -> None:
         self.write(self.reached._replace(beats=self.reached.beats + 1, label=label))
 
+    def beat(self) -> None:
+        """The piece gets on, at something that is no document."""
+        self.write(self.reached._replace(beats=self.reached.beats + 1))
+
     def write(self, reached: Reached) -> None:
         self.reached = reached
         *counts, label = reached

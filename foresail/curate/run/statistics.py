@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,12 +188,13 @@ class Statistics:
         return statistics
 
 
-def count_ledger(path: Path, form: Form) -> Statistics:
-    """Of a finished ledger, with its checksum."""
+def count_ledger(path: Path, form: Form, beat: Callable[[], None] = lambda: None) -> Statistics:
+    """Of a finished ledger, with its checksum. `beat` is called at every line."""
     statistics = Statistics()
     with open_zst(path) as file:
         for line in file:
             statistics.add(orjson.loads(line), form)
+            beat()
     with path.open("rb") as raw:
         statistics.checksum = hashlib.file_digest(raw, "sha256").hexdigest()
     return statistics

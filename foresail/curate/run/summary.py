@@ -23,7 +23,8 @@ class SourceCount:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """`phases`: statistics of each; `decided`: figures of corpus steps by label; `outputs`: by sink.
+    """`phases`: statistics of each; `decided`: figures of corpus steps by label; `outputs`: by sink;
+    `mixtures`: by file.
 
     `work`: CPU seconds by step and the bytes that came to the step in them.
     """
@@ -32,6 +33,7 @@ class Summary:
     phases: list[Statistics]
     decided: dict[str, dict[str, Any]]
     outputs: dict[str, Any]
+    mixtures: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, SourceCount] = field(default_factory=dict)
     work: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -101,6 +103,7 @@ class Summary:
             "sources": {name: vars(counts) for name, counts in self.sources.items()},
             "decided": self.decided,
             "outputs": self.outputs,
+            **({"mixtures": self.mixtures} if self.mixtures else {}),
         }
 
 

@@ -18,6 +18,8 @@ from foresail.runlog.atomic import write_text
 
 SUSPECT = ".suspect.json"
 CRASHED = "crashed"
+FINISHED = -1  # in place of a document's number
+GIVE_UP = 5  # deaths
 DEATHS = (CRASHED, STALLED)  # reasons
 
 
@@ -47,12 +49,26 @@ def blame(folder: Path, piece: str, cause: str) -> None:
     """Count a death at the document after the ledger's last line."""
     opened = folder / f"{piece}{OPEN}"
     if not opened.exists() and (folder / f"{piece}{DONE}").exists():
-        return  # it died while it finished: nothing to blame
+        blame_counting(folder, piece, cause)
+        return
     number = whole_lines(opened)[1] if opened.exists() else 0
     before = read_suspect(folder, piece)
     deaths = before.deaths if before is not None and before.number == number else 0
     deaths += 2 if cause == STALLED else 1
     row = {"number": number, "deaths": deaths, "cause": cause, "step": Progress.read(folder, piece).label}
+    write_text(folder / f"{piece}{SUSPECT}", json.dumps(row))
+
+
+def blame_counting(folder: Path, piece: str, cause: str) -> None:
+    """It died while it counted a finished ledger: no document is to blame."""
+    before = read_suspect(folder, piece)
+    deaths = before.deaths + 1 if before is not None and before.number == FINISHED else 1
+    if deaths >= GIVE_UP:
+        raise ValueError(
+            f"{deaths} processes died while they counted {folder / piece}{DONE} ({cause}); give the machine more "
+            "memory, or fewer cluster.workers, and run the same command again"
+        )
+    row = {"number": FINISHED, "deaths": deaths, "cause": cause, "step": READ}
     write_text(folder / f"{piece}{SUSPECT}", json.dumps(row))
 
 

@@ -1,7 +1,7 @@
 """Decides how many copies of each document a corpus gets. Holds about 30 bytes a document in memory.
 
-Tiers first, then occurrences, then the languages' factors. A language whose documents are all at `most_copies`
-stays below its share; the figures say what each one got.
+Tiers first, then occurrences, then the groups' factors. Groups are languages, or values of another key `within`.
+One whose documents are all at `most_copies` stays below its share. The figures say what each one got.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import numpy as np
 from foresail.curate.document import Document
 from foresail.curate.select.copy_plan import CopyPlan
 
-UNKNOWN = ""  # the language of documents without one
+UNKNOWN = ""  # the group of documents without one
 TRAITS = np.dtype(
-    [("draw", "<f4"), ("quality", "<f4"), ("occurrences", "<u4"), ("language", "<u2"), ("bytes", "<u8")]
+    [("draw", "<f4"), ("quality", "<f4"), ("occurrences", "<u4"), ("group", "<u2"), ("bytes", "<u8")]
 )
-ROUNDS = 60  # of the languages' factors
+ROUNDS = 60  # of the groups' factors
 
 
 def write_traits(settings: CopyPlan, documents: Iterable[Document], file: Path) -> None:
-    """A line of JSON with the names of languages, then a record for each document."""
+    """A line of JSON with the names of groups, then a record for each document."""
     names: dict[str, int] = {}
     rows = []
     for document in documents:
         metadata = document.metadata
-        language = str(metadata.get(settings.language) or UNKNOWN)
-        number = names.setdefault(language, len(names))
+        group = str(metadata.get(settings.within) or UNKNOWN)
+        number = names.setdefault(group, len(names))
         if number > 65535:
             raise ValueError(
-                f"{settings.language} has over 65,536 values in one file; name the key of a language"
+                f"{settings.within} has over 65,536 values in one file; name a key with fewer, such as language"
             )
         rows.append(
             (
@@ -68,7 +68,7 @@ def occurrences_of(value: Any) -> int:
 
 
 def read_traits(files: Sequence[Path]) -> tuple[list[np.ndarray], list[str]]:
-    """Of each file, with numbers of languages that hold over all files; the names by these numbers."""
+    """Of each file, with numbers of groups that hold over all files; the names by these numbers."""
     names: dict[str, int] = {}
     pieces = []
     for file in files:
@@ -76,7 +76,7 @@ def read_traits(files: Sequence[Path]) -> tuple[list[np.ndarray], list[str]]:
             own = json.loads(opened.readline())
             piece = np.frombuffer(opened.read(), TRAITS).copy()
         numbers = np.array([names.setdefault(name, len(names)) for name in own] or [0], np.uint16)
-        piece["language"] = numbers[piece["language"]]
+        piece["group"] = numbers[piece["group"]]
         pieces.append(piece)
     return pieces, list(names)
 
@@ -86,7 +86,7 @@ def decide_copies(settings: CopyPlan, features: Sequence[Path], decisions: Seque
     traits = np.concatenate(pieces) if pieces else np.empty(0, TRAITS)
     tiers = tiers_of(settings, traits, len(names))
     expected = expected_copies(settings, traits, tiers)
-    expected = expected * language_factors(settings, traits, expected, names)[traits["language"]]
+    expected = expected * group_factors(settings, traits, expected, names)[traits["group"]]
     expected = np.minimum(expected, settings.most_copies)
     whole = np.floor(expected)
     copies = (whole + (traits["draw"] < expected - whole)).astype(np.uint16)
@@ -96,12 +96,12 @@ def decide_copies(settings: CopyPlan, features: Sequence[Path], decisions: Seque
     return figures(traits, tiers, copies, names)
 
 
-def tiers_of(settings: CopyPlan, traits: np.ndarray, languages: int) -> np.ndarray:
+def tiers_of(settings: CopyPlan, traits: np.ndarray, count: int) -> np.ndarray:
     """The tier of each document from 0, -1 without quality. Documents of equal quality share a tier."""
     tiers = np.full(len(traits), -1, np.int16)
     scored = ~np.isnan(traits["quality"])
-    for language in range(languages):
-        own = np.flatnonzero(scored & (traits["language"] == language))
+    for group in range(count):
+        own = np.flatnonzero(scored & (traits["group"] == group))
         if not len(own):
             continue
         quality = traits["quality"][own]
@@ -121,21 +121,21 @@ def expected_copies(settings: CopyPlan, traits: np.ndarray, tiers: np.ndarray) -
     return np.minimum(expected, settings.most_copies)
 
 
-def language_factors(
+def group_factors(
     settings: CopyPlan, traits: np.ndarray, expected: np.ndarray, names: Sequence[str]
 ) -> np.ndarray:
-    """So that the text is shared as `languages` says, and stays as much as without it."""
+    """So that the text is shared as `shares` says, and stays as much as without it."""
     factors = np.ones(max(len(names), 1))
     shares = share_of_rest(settings, traits, expected, names)
     total = float(np.sum(expected * traits["bytes"]))
-    if not settings.languages or not total:
+    if not settings.shares or not total:
         return factors
-    for language in range(len(names)):
-        own = traits["language"] == language
-        factors[language] = reach(
+    for group in range(len(names)):
+        own = traits["group"] == group
+        factors[group] = reach(
             expected[own],
             traits["bytes"][own].astype(np.float64),
-            shares[language] * total,
+            shares[group] * total,
             settings.most_copies,
         )
     return factors
@@ -144,9 +144,9 @@ def language_factors(
 def share_of_rest(
     settings: CopyPlan, traits: np.ndarray, expected: np.ndarray, names: Sequence[str]
 ) -> np.ndarray:
-    """Shares of all languages: those that are set, and the others in proportion to their text."""
-    text = np.bincount(traits["language"], expected * traits["bytes"], minlength=max(len(names), 1))
-    fixed = np.array([settings.shares.get(name, np.nan) for name in names] or [np.nan])
+    """Shares of all groups: those that are set, and the others in proportion to their text."""
+    text = np.bincount(traits["group"], expected * traits["bytes"], minlength=max(len(names), 1))
+    fixed = np.array([settings.share_by_group.get(name, np.nan) for name in names] or [np.nan])
     free = np.where(np.isnan(fixed), text, 0.0)
     rest = max(1.0 - float(np.nansum(fixed)), 0.0)
     return np.where(np.isnan(fixed), free * rest / max(float(free.sum()), 1e-300), fixed)
@@ -174,7 +174,7 @@ def reach(expected: np.ndarray, sizes: np.ndarray, target: float, most: float) -
 def figures(
     traits: np.ndarray, tiers: np.ndarray, copies: np.ndarray, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Before and after: documents and bytes, by language and by tier, mean quality."""
+    """Before and after: documents and bytes, by group and by tier, mean quality."""
     before = {"documents": len(traits), "bytes": int(traits["bytes"].sum()), "quality": mean(traits, None)}
     after = {
         "documents": int(copies.sum()),
@@ -189,7 +189,7 @@ def figures(
         "tiers": groups(
             traits, copies, tiers, {int(tier): str(tier + 1) for tier in np.unique(tiers) if tier >= 0}
         ),
-        "languages": groups(traits, copies, traits["language"], dict(enumerate(names))),
+        "groups": groups(traits, copies, traits["group"], dict(enumerate(names))),
     }
 
 

@@ -1,4 +1,4 @@
-"""Settings of resampling: expected copies by quality tier, occurrences and language."""
+"""Settings of resampling: expected copies by quality tier, occurrences and group."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ from foresail.recipe.tables.part import CheckedPart, Part
 Numbers = Annotated[tuple[float, ...], Strict(False)]
 
 
-class LanguageShare(Part):
-    name: str = Field(description="a value of the key `language`")
+class GroupShare(Part):
+    name: str = Field(description="a value of the key `within`")
     share: float = Field(ge=0, le=1, description="of all text afterwards")
 
 
 class CopyPlan(CheckedPart):
-    """Copies of each document by quality, occurrences and language."""
+    """Copies of each document by quality, occurrences and group."""
 
     quality: str = Field(description="key of metadata with a number, such as education")
     by: Literal["rank", "value"] = Field(
-        "rank", description="tiers end at shares of a language's documents, or at values of quality"
+        "rank", description="tiers end at shares of a group's documents, or at values of quality"
     )
     tiers: Numbers = Field((), description="ends of all tiers but the last, from the worst up")
     copies: Numbers = Field((1.0,), description="expected copies of a document, by tier")
     repeat: Numbers = Field((), description="power of the occurrences, by tier; default: 0")
     most_copies: float = Field(8.0, gt=0, le=1000, description="no document is expected more often")
     occurrences: str = Field("occurrences", description="key of metadata; documents without it occur once")
-    languages: Tables[LanguageShare] = Field((), description="the other languages share the rest")
-    language: str = Field("language", description="key of metadata")
+    shares: Tables[GroupShare] = Field((), description="the other groups share the rest")
+    within: str = Field(
+        "language",
+        description="key of metadata that makes the groups: tiers and shares are of each of its values",
+    )
     unscored: float = Field(1.0, ge=0, description="expected copies of documents without the quality")
     seed: int = Field(0, ge=0, description="of the copies that are drawn at random")
 
@@ -46,10 +49,9 @@ class CopyPlan(CheckedPart):
                 yield f"{name} has {len(powers)} numbers; {len(self.tiers)} ends make {len(self.tiers) + 1} tiers"
             if any(power < 0 for power in powers):
                 yield f"{name} has a number below 0"
-        if self.shares and (total := sum(self.shares.values())) > 1 + 1e-9:
-            yield f"languages have shares of {total:g} in all; make it 1 at most"
+        if (total := sum(self.share_by_group.values())) > 1 + 1e-9:
+            yield f"the groups have shares of {total:g} in all; make it 1 at most"
 
     @property
-    def shares(self) -> dict[str, float]:
-        """By language."""
-        return {entry.name: entry.share for entry in self.languages}
+    def share_by_group(self) -> dict[str, float]:
+        return {entry.name: entry.share for entry in self.shares}

@@ -38,7 +38,7 @@ class Quantiles(CheckedPart):
         from foresail.curate.select.copies import write_traits
         from foresail.curate.select.copy_plan import CopyPlan
 
-        write_traits(CopyPlan(quality=self.key, language=self.within), documents, features)
+        write_traits(CopyPlan(quality=self.key, within=self.within), documents, features)
 
     def decide(self, features: Sequence[Path], decisions: Sequence[Path], scratch: Path) -> dict[str, Any]:
         from foresail.curate.select.ranks import decide_by_rank

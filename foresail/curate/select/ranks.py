@@ -1,4 +1,4 @@
-"""Sorts documents by rank within their language: below, between or above two quantiles."""
+"""Sorts documents by rank within their group, such as a language: below, between or above two quantiles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from foresail.curate.select.copies import TRAITS, read_traits
 def decide_by_rank(
     features: Sequence[Path], decisions: Sequence[Path], least: float, most: float
 ) -> dict[str, Any]:
-    """-1, 0 or 1 for each document; one without the number stays. Bounds by language as figures."""
+    """-1, 0 or 1 for each document; one without the number stays. Bounds by group as figures."""
     pieces, names = read_traits(features)
     traits = np.concatenate(pieces) if pieces else np.empty(0, TRAITS)
     sides = np.zeros(len(traits), np.int8)
     scored = ~np.isnan(traits["quality"])
     bounds = {}
-    for language, name in enumerate(names):
-        own = np.flatnonzero(scored & (traits["language"] == language))
+    for group, name in enumerate(names):
+        own = np.flatnonzero(scored & (traits["group"] == group))
         if not len(own):
             continue
         numbers = traits["quality"][own]

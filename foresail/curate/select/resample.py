@@ -1,4 +1,4 @@
-"""The corpus step `resample`: how many copies of each document, by quality, occurrences and language.
+"""The corpus step `resample`: how many copies of each document, by quality, occurrences and language or domain.
 
     [[step]]
     name = "resample"
@@ -6,7 +6,9 @@
     tiers = [0.3, 0.8]               # of each language: the worst 30 %, the next 50 %, the best 20 %
     copies = [0.2, 1.0, 1.0]         # expected copies in each tier …
     repeat = [0.0, 0.0, 0.5]         # … times occurrences ** repeat
-    languages = [{name = "id", share = 0.4}, {name = "th", share = 0.2}]   # of the text; the others: the rest
+    shares = [{name = "id", share = 0.4}, {name = "th", share = 0.2}]   # of the text; the others: the rest
+
+`within = "domain"` makes tiers and shares by another key than the language.
 
 Here a text of the best tier that occurred nine times before deduplication is there three times. The fraction of an
 expected number is drawn by the seed and the document's id, so that no order matters. Copies are named id~2, id~3.
@@ -25,7 +27,7 @@ from foresail.curate.step import Outcome
 
 
 class Resample(CopyPlan):
-    """Copies of each document by quality, occurrences and language."""
+    """Copies of each document by quality, occurrences and language or domain."""
 
     def collect(self, documents: Iterable[Document], features: Path) -> None:
         from foresail.curate.select.copies import write_traits

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import default_name
+from foresail.recipe.tables.mixture_file import read_mixture
 from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.values import SourceName
 
@@ -64,7 +65,7 @@ class HeldOutCorpus(Part):
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
-Corpora = FilesOrTables[Corpus]
+Corpora = Annotated[FilesOrTables[Corpus], BeforeValidator(read_mixture)]
 HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
@@ -72,7 +73,9 @@ class PretrainStage(Part):
     """A number of tokens of a mixture, at one length. The learning rate starts where the last stage ended."""
 
     name: str = Field("", description="name in the log; default: its number")
-    data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")
+    data: Corpora = Field(
+        description="folder of token shards; or a mixture: tables [[stages.data]], or a file .toml of [[corpus]]"
+    )
     tokens: Tokens = Field(gt=0, description="tokens of the stage")
     length: int = Field(
         4096, gt=1, description="sequence length: tokens of a row, into which documents are packed"

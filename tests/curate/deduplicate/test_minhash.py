@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from deduplicate.hostile_texts import hostile_texts
 from deduplicate.make_reference import CUTS, REFERENCE, SIGNED, paired_texts, signed_texts
 from deduplicate.repeats import cut, decide, documents, jaccard, named, texts_with_copies
 
+from foresail.curate.deduplicate.kernels import sha1
+from foresail.curate.deduplicate.kernels.signatures import SHA1_FILE
 from foresail.curate.deduplicate.minhash import EMPTY, Minhash
 from foresail.curate.deduplicate.permutations import permutations
 from foresail.curate.deduplicate.shingles import shingles
@@ -85,6 +88,23 @@ def test_kernel_computes_what_plain_python_does(seed):
     for text, own, count in zip(texts, made, shingles_n, strict=True):
         assert count == len(shingles(text)), text[:40]
         assert np.array_equal(own, plain_signature(text, 9)), text[:40]
+
+
+def test_compiled_signatures_notice_another_sha1():
+    """numba compiles again when signatures.py changes, not when sha1.py does."""
+    source = Path(sha1.__file__).read_bytes()
+    assert hashlib.sha256(source).hexdigest()[:8] == SHA1_FILE, "write this checksum into signatures.py"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_shingles_of_every_length_are_hashed_right(seed):
+    """One block of SHA-1 holds 55 bytes, two 119."""
+    dice = random.Random(seed)
+    texts = ["".join(dice.choices("abcdé", k=length)) for length in range(140)]
+    made, _ = Minhash(permutations=5, ngram=1).signatures([*texts, " ".join(dice.sample(texts, len(texts)))])
+    alone = [plain_signature(text, 5) for text in texts]
+    assert np.array_equal(made[:-1], alone)
+    assert np.array_equal(made[-1], np.min(alone[1:], axis=0))
 
 
 @pytest.mark.parametrize(("verify", "least"), [(True, 0.65), (False, 0.5)])

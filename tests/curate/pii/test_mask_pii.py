@@ -94,7 +94,7 @@ def test_masked_in_any_text(kind: str, sample: str) -> None:
     chance = random.Random(sample)
     for _ in range(20):
         before, behind = (
-            prose(chance) + chance.choice(" \n(:"),
+            prose(chance) + chance.choice([" ", "\n", "(", ": ", "IP:"]),
             chance.choice([" ", "\n", ") ", ", ", "。", "; "]) + prose(chance),
         )
         outcome = masked(before + sample + behind)

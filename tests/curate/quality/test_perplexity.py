@@ -38,7 +38,7 @@ def measured(checkpoint: str, texts: list[str], **settings: Any) -> list[dict[st
 @torch.no_grad()
 def plain_nats(checkpoint: str, text: str, first: int = 0, last: int | None = None) -> list[float]:
     """Of each token but the first, by a pass over these tokens alone."""
-    opened = open_model(Perplexity(model=checkpoint, device="cpu"), scores=False)
+    opened = open_model(Perplexity(model=checkpoint, device="cpu"))
     (encoded,) = opened.encode(documents([text]), 10_000)
     assert isinstance(encoded, list)
     ids = torch.tensor(encoded[first:last])

@@ -35,14 +35,14 @@ def scores(checkpoint: str, texts: list[str], **settings: Any) -> list[float | s
 
 @torch.no_grad()
 def plain_score(checkpoint: str, ids: list[int]) -> float:
-    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"), scores=True)
+    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"))
     attend = PackedAttention(torch.tensor([0, len(ids)]))
     readout = scores_at(torch.tensor([len(ids) - 1]))
     return float(opened.model(torch.tensor(ids), torch.arange(len(ids)), attend, readout).value)
 
 
 def test_scores_equal_those_of_a_plain_pass_whatever_the_batch(checkpoint: str) -> None:
-    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"), scores=True)
+    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"))
     expected = [
         plain_score(checkpoint, [*opened.tokenizer.encode(text), opened.tokenizer.eos_ids[0]])
         for text in TEXTS
@@ -55,7 +55,7 @@ def test_scores_equal_those_of_a_plain_pass_whatever_the_batch(checkpoint: str) 
 
 
 def test_with_a_prompt_the_document_is_an_answer(checkpoint: str) -> None:
-    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"), scores=True)
+    opened = open_model(SequenceClassifier(model=checkpoint, device="cpu"))
     messages = [Message(role="user", content="Sum?"), Message(role="assistant", content=TEXTS[0])]
     ids, _ = opened.tokenizer.encode_conversation(messages)
     (got,) = scores(checkpoint, TEXTS[:1], prompt="Sum?")

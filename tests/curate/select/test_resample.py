@@ -81,7 +81,7 @@ def test_copies_follow_quality_and_occurrences(tmp_path: Path) -> None:
 
 def test_neither_order_nor_pieces_change_the_copies(tmp_path: Path) -> None:
     documents = corpus(400)
-    settings = {"tiers": (0.5,), "copies": (0.3, 1.7), "repeat": (0.0, 0.3), "languages": shares(th=0.5)}
+    settings = {"tiers": (0.5,), "copies": (0.3, 1.7), "repeat": (0.0, 0.3), "shares": shares(th=0.5)}
     first, _ = resampled([documents], tmp_path / "a", **settings)
     shuffled = random.Random(3).sample(documents, len(documents))
     second, _ = resampled([shuffled[:10], [], shuffled[10:]], tmp_path / "b", **settings)
@@ -92,8 +92,8 @@ def test_neither_order_nor_pieces_change_the_copies(tmp_path: Path) -> None:
 
 def test_languages_reach_their_shares_and_the_others_keep_their_proportion(tmp_path: Path) -> None:
     documents = corpus(4000)
-    _, figures = resampled([documents], tmp_path / "a", languages=shares(th=0.5))
-    languages = figures["languages"]
+    _, figures = resampled([documents], tmp_path / "a", shares=shares(th=0.5))
+    languages = figures["groups"]
     total = figures["after"]["bytes"]
     assert languages["th"]["bytes_after"] / total == pytest.approx(0.5, abs=0.02)
     assert total == pytest.approx(figures["before"]["bytes"], rel=0.03)
@@ -103,9 +103,9 @@ def test_languages_reach_their_shares_and_the_others_keep_their_proportion(tmp_p
 
 def test_no_document_is_repeated_beyond_the_limit(tmp_path: Path) -> None:
     documents = corpus(500)
-    left, figures = resampled([documents], tmp_path / "a", languages=shares(th=0.99), most_copies=3.0)
+    left, figures = resampled([documents], tmp_path / "a", shares=shares(th=0.99), most_copies=3.0)
     assert max(Counter(name.partition("~")[0] for name in left).values()) == 3
-    assert figures["languages"]["th"]["documents_after"] == 3 * figures["languages"]["th"]["documents"]
+    assert figures["groups"]["th"]["documents_after"] == 3 * figures["groups"]["th"]["documents"]
 
 
 def test_tiers_by_value_and_documents_without_quality(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_hostile_metadata_is_counted_once(tmp_path: Path) -> None:
 
 def test_nothing_to_resample(tmp_path: Path) -> None:
     left, figures = resampled(
-        [[], []], tmp_path / "a", tiers=(0.5,), copies=(1.0, 1.0), languages=shares(id=0.4)
+        [[], []], tmp_path / "a", tiers=(0.5,), copies=(1.0, 1.0), shares=shares(id=0.4)
     )
     assert left == [] and figures["after"] == {"documents": 0, "bytes": 0, "quality": None}
 
@@ -172,7 +172,7 @@ def test_in_a_recipe_the_drop_is_counted_and_copies_are_written(tmp_path: Path) 
         ({"tiers": [0.5]}, "copies has 1 numbers; 1 ends make 2 tiers"),
         ({"copies": [-1.0]}, "below 0"),
         ({"repeat": [1.0, 2.0]}, "repeat has 2 numbers"),
-        ({"languages": shares(id=0.7, th=0.5)}, "shares of 1.2 in all"),
+        ({"shares": shares(id=0.7, th=0.5)}, "shares of 1.2 in all"),
     ],
 )
 def test_settings_are_checked(keys: dict[str, Any], message: str) -> None:

@@ -62,6 +62,9 @@ def compare_groups(
             own_P = signatures_sP[slots_n[number]]
             like = False
             for leader in range(count):
+                if liked_n[number] == leaders[leader]:  # as an earlier band has found
+                    like = True
+                    break
                 comparisons += 1
                 if agree(own_P, signatures_sP[slots_n[leaders[leader]]], least):
                     liked_n[number] = min(liked_n[number], leaders[leader])

@@ -3,8 +3,8 @@
 Equal bit for bit to datasketch 2 with its defaults, update_batch(shingles(text)): the first four bytes of SHA-1,
 mixed once by Murmur's finalizer, then for each permutation the minimum of a·h + b modulo 2³².
 
-All functions that call each other are in this file: numba's cache does not notice a change in another one.
-SHA-1 runs on LANES shingles at once, in vector registers. Shapes: n documents, P permutations.
+Compiled functions that call each other are in this file: numba's cache does not notice a change in another one.
+SHA-1 runs on LANES shingles at once, in vector registers (`sha1.py`). Shapes: n documents, P permutations.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ import numpy as np
 from numba import njit
 
 from foresail.curate.deduplicate.characters import MARK, SEPARATOR, UNSPACED, WORD
+from foresail.curate.deduplicate.kernels.sha1 import (
+    CHAIN,
+    CHAINED,
+    LANES,
+    LONG,
+    WITHIN,
+    compress,
+    hash_blocks,
+)
 
-LANES = 16
+SHA1_FILE = "46b9a3f3"  # checksum of sha1.py: numba's cache notices a change in this file alone
 QUEUES = 3  # shingles of one block of 64 bytes, of two, of more
 WINDOW = 128  # tokens of a shingle at most: a ring of so many is kept
 QUEUED = 512  # shingles that wait, a multiple of LANES
 
-# one array for all that follows: the compiler sees that its parts do not overlap
-MESSAGE, STATE = 0, 80 * LANES
-CHAIN = STATE + 85 * LANES
-WITHIN = CHAIN + 5 * LANES  # all bits where a lane has this block
-LONG = WITHIN + LANES
-END = STATE + 80 * LANES
-
 U32: Any = np.uint32
 UP: Any = np.uintp
-FIRST = UP(STATE + 4 * LANES)
-ROW, ROW_2, ROW_3, ROW_4 = UP(LANES), UP(2 * LANES), UP(3 * LANES), UP(4 * LANES)
-ROW_8, ROW_14, ROW_16 = UP(8 * LANES), UP(14 * LANES), UP(16 * LANES)
 compiled = njit(cache=True, nogil=True)
 
 
@@ -70,37 +69,6 @@ def load_block(text: Any, start: int, size: int, block: int, lane: int, work: An
 
 
 @compiled
-def compress(work: Any) -> None:
-    """80 rounds on the messages in `work`; row t + 5 of the state is the `a` of round t, rows 0 to 4 go in.
-
-    One flat loop for rounds and lanes, and unsigned places: so LLVM makes vectors of it.
-    """
-    for place in range(16 * LANES, 80 * LANES):
-        m = UP(place)
-        work[m] = rotate(U32(work[m - ROW_3] ^ work[m - ROW_8] ^ work[m - ROW_14] ^ work[m - ROW_16]), 1)
-    for place in range(20 * LANES):
-        m, at = UP(place), UP(place) + FIRST
-        b, c, d = work[at - ROW], rotate(work[at - ROW_2], 30), rotate(work[at - ROW_3], 30)
-        mixed = U32(d ^ (b & (c ^ d))) + U32(0x5A827999)
-        work[at + ROW] = U32(rotate(work[at], 5) + mixed + rotate(work[at - ROW_4], 30) + work[m])
-    for place in range(20 * LANES, 40 * LANES):
-        m, at = UP(place), UP(place) + FIRST
-        b, c, d = work[at - ROW], rotate(work[at - ROW_2], 30), rotate(work[at - ROW_3], 30)
-        mixed = U32(b ^ c ^ d) + U32(0x6ED9EBA1)
-        work[at + ROW] = U32(rotate(work[at], 5) + mixed + rotate(work[at - ROW_4], 30) + work[m])
-    for place in range(40 * LANES, 60 * LANES):
-        m, at = UP(place), UP(place) + FIRST
-        b, c, d = work[at - ROW], rotate(work[at - ROW_2], 30), rotate(work[at - ROW_3], 30)
-        mixed = U32((b & c) | (d & (b | c))) + U32(0x8F1BBCDC)
-        work[at + ROW] = U32(rotate(work[at], 5) + mixed + rotate(work[at - ROW_4], 30) + work[m])
-    for place in range(60 * LANES, 80 * LANES):
-        m, at = UP(place), UP(place) + FIRST
-        b, c, d = work[at - ROW], rotate(work[at - ROW_2], 30), rotate(work[at - ROW_3], 30)
-        mixed = U32(b ^ c ^ d) + U32(0xCA62C1D6)
-        work[at + ROW] = U32(rotate(work[at], 5) + mixed + rotate(work[at - ROW_4], 30) + work[m])
-
-
-@compiled
 def blocks_of(size: int) -> int:
     return (size + 72) >> 6
 
@@ -111,13 +79,9 @@ def hash_lanes(text: Any, starts: Any, sizes: Any, count: int, work: Any, hashes
     longest = 0
     for lane in range(count):
         longest = max(longest, blocks_of(sizes[UP(lane)]))
-    for lane in range(LANES):  # h4 to h0, as rows of the state; the first three before their rotation
-        place = UP(CHAIN + lane)
-        work[place] = U32(0xC3D2E1F0)
-        work[place + ROW] = U32(0x10325476)
-        work[place + ROW_2] = U32(0x98BADCFE)
-        work[place + ROW_3] = U32(0xEFCDAB89)
-        work[place + ROW_4] = U32(0x67452301)
+    for row in range(5):
+        for lane in range(LANES):
+            work[UP(CHAIN + row * LANES + lane)] = U32(CHAINED[row])
     for block in range(longest):
         for place in range(16 * LANES):
             work[UP(place)] = U32(0)
@@ -127,20 +91,9 @@ def hash_lanes(text: Any, starts: Any, sizes: Any, count: int, work: Any, hashes
             work[UP(WITHIN + lane)] = U32(0xFFFFFFFF) if within else U32(0)
             if within:
                 load_block(text, starts[UP(lane)], size, block, lane, work)
-        for place in range(3 * LANES):
-            work[UP(STATE + place)] = rotate(work[UP(CHAIN + place)], 2)
-        for place in range(3 * LANES, 5 * LANES):
-            work[UP(STATE + place)] = work[UP(CHAIN + place)]
         compress(work)
-        for lane in range(LANES):
-            place, end, within = UP(CHAIN + lane), UP(END + lane), work[UP(WITHIN + lane)]
-            work[place] = U32(work[place] + (rotate(work[end], 30) & within))
-            work[place + ROW] = U32(work[place + ROW] + (rotate(work[end + ROW], 30) & within))
-            work[place + ROW_2] = U32(work[place + ROW_2] + (rotate(work[end + ROW_2], 30) & within))
-            work[place + ROW_3] = U32(work[place + ROW_3] + (work[end + ROW_3] & within))
-            work[place + ROW_4] = U32(work[place + ROW_4] + (work[end + ROW_4] & within))
     for lane in range(LANES):  # those beyond `count` are written over, or not read
-        hashes[UP(at + lane)] = finalize(work[UP(CHAIN + lane) + ROW_4])
+        hashes[UP(at + lane)] = finalize(work[UP(CHAIN + lane)])
 
 
 @compiled
@@ -227,6 +180,11 @@ def apply_queue(
     signature_P: Any,
 ) -> None:
     """Lower the minima by `count` shingles."""
+    if count and blocks_of(sizes[UP(0)]) == 1:  # and so is each of this queue
+        for begin in range(0, count, LANES):
+            hash_blocks(text, starts, sizes, begin, hashes)
+        lower_minima(hashes, count, a_P, b_P, signature_P)
+        return
     for begin in range(0, count, LANES):
         hash_lanes(text, starts[begin:], sizes[begin:], min(LANES, count - begin), work, hashes, begin)
     lower_minima(hashes, count, a_P, b_P, signature_P)
@@ -307,6 +265,25 @@ def sign_text(
 
 
 @compiled
+def find_composable(text: Any, ends_n: Any, found_n: Any) -> None:
+    """Which texts have a mark that may join the letter before it: COMPOSABLE of characters.py, without a branch.
+
+    It reads two bytes beyond the last text.
+    """
+    begin = 0
+    for n in range(len(ends_n)):
+        found = np.uint8(0)
+        for at in range(begin, ends_n[n]):
+            first, second, third = text[UP(at)], text[UP(at) + UP(1)], text[UP(at) + UP(2)]
+            latin = (first == 0xCC) | (first == 0xCD)
+            jamo = (first == 0xE1) & ((second & 0xFC) == 0x84)
+            kana = (first == 0xE3) & (second == 0x82) & ((third == 0x99) | (third == 0x9A))
+            found |= np.uint8(latin | jamo | kana)
+        found_n[n] = found
+        begin = ends_n[n]
+
+
+@compiled
 def sign_texts(
     text: Any, ends_n: Any, kinds: Any, lower: Any, word_weight: int, unspaced_weight: int, target: int,
     a_P: Any, b_P: Any, signatures_nP: Any, shingles_n: Any,
@@ -318,8 +295,8 @@ def sign_texts(
     longest = begin = 0
     for end in ends_n:
         longest, begin = max(longest, end - begin), end
-    # lower case may need three bytes for two; a word is read up to 3 bytes beyond its end
-    plain = np.zeros(longest + longest // 2 + 8, np.uint8)
+    # lower case may need three bytes for two; a shingle is read up to 64 bytes beyond its start
+    plain = np.zeros(longest + longest // 2 + 72, np.uint8)
     ring, queues = np.zeros((2, WINDOW), np.int64), np.zeros((2, QUEUES, QUEUED), np.int64)
     work, hashes = np.zeros(LONG, np.uint32), np.zeros(QUEUED + LANES, np.uint32)
     begin = 0

@@ -15,7 +15,7 @@ from html import escape
 
 from foresail.curate.extract.docx.omml import Formula
 from foresail.curate.extract.docx.styles import Styles, value_of
-from foresail.curate.extract.package import Refused
+from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.xml_events import Handler
 
 SKIPPED = frozenset("del delText moveFrom instrText Fallback pPrChange rPrChange sdtPr sectPrChange".split())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from foresail.curate.extract.docx.body import BodyReader, NoteReader
 from foresail.curate.extract.docx.styles import read_styles
-from foresail.curate.extract.package import Package, Refused
+from foresail.curate.extract.package import Package
+from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.xml_events import read_xml
 
 MAX_UNPACKED = 2**28

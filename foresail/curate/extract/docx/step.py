@@ -11,7 +11,7 @@ from functools import partial
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.extract.docx.page import docx_page
-from foresail.curate.extract.package import Refused
+from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.whole_page import page_text, text_type
 from foresail.curate.read.kinds import MEDIA_TYPES

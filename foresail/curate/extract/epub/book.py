@@ -10,7 +10,8 @@ from __future__ import annotations
 import posixpath
 from urllib.parse import unquote
 
-from foresail.curate.extract.package import Package, Refused
+from foresail.curate.extract.package import Package
+from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.xml_events import Handler, read_xml
 
 MAX_UNPACKED = 2**28

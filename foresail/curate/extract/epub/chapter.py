@@ -17,7 +17,7 @@ DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.-]{1,40
 DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 MATH_PREFIX = re.compile(r"<(/?)(?:m|mml|mathml):(?=[a-z])")
 PAGE_BREAK = re.compile(
-    r"""<(span|a|div)\b[^<>]*(?:epub:type="[^"]*\bpagebreak\b|role="doc-pagebreak")[^<>]*>[^<]{0,20}</\1>"""
+    r"""<(span|a|div)\b(?=[^<>]{0,500}(?:epub:type="[^"]{0,100}\bpagebreak\b|role="doc-pagebreak"))[^<>]*>[^<]{0,20}</\1>"""
 )
 
 
