@@ -18,6 +18,8 @@ from foresail.curate.extract.pdf.glyphs import Segment, page_segments
 from foresail.curate.extract.pdf.layout import reading_order
 from foresail.curate.extract.pdf.paragraphs import join_lines
 from foresail.curate.extract.pdf.repeats import drop_repeats
+from foresail.curate.extract.pdf.streams import check_streams
+from foresail.curate.extract.refused import Refused
 from foresail.curate.step import StepFunction
 from foresail.recipe.tables.part import Part
 
@@ -55,6 +57,10 @@ def extract_pdf(document: Document, settings: ExtractPdf) -> Document | Drop:
 def pdf_text(content: bytes, settings: ExtractPdf) -> tuple[str, int] | Drop:
     import pypdfium2
 
+    try:
+        check_streams(content)
+    except Refused as refusal:
+        return refusal.drop
     try:
         pdf = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
