@@ -15,10 +15,11 @@ DOCUMENTS = 10**10
 PARTS = ("collect", "decide", "apply")
 # machines that are planned with; a disk that all see
 COLLECTORS, CORES = 4, 64
-MEMORY_GB = 2000  # of the machine that decides
+MEMORY_GB = 4000  # of the machine that decides
 SORTING_GB = 256  # its `memory_gib`
 DISK_GB_PER_SECOND = 2.0
-# files of `decide` that are as long as the corpus: first, is_candidate, slots, counts, repeated, places
+# files of `decide` that are as long as the corpus and are read at random, as are the signatures of candidates:
+# first, is_candidate, slots, counts, repeated, places
 ARRAYS = 8 + 1 + 8 + 8 + 1 + 8
 ENTRY = 16  # bytes of a band entry while it is sorted on disk: key and number
 SIGNATURE = 128 * 4
