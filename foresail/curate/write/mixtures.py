@@ -51,15 +51,15 @@ def write_mixtures(recipe: CurationRecipe, written: Mapping[str, Any]) -> dict[s
 
 def available_corpora(out: Path, mixture: Mixture, tokens: Mapping[str, int]) -> dict[str, Available]:
     """Folders of the sink by name, and corpora from elsewhere."""
-    found = {
+    corpora = {
         name or mixture.sink: Available(str(out / mixture.sink / name), count)
         for name, count in tokens.items()
         if (name or mixture.sink) not in mixture.exclude and count
     }
     for corpus in mixture.corpora:
         if corpus.source is not None:
-            found[corpus.name] = Available(corpus.source, read_manifest(corpus.source).tokens)
-    return found
+            corpora[corpus.name] = Available(corpus.source, read_manifest(corpus.source).tokens)
+    return corpora
 
 
 def weigh(mixture: Mixture, available: Mapping[str, Available]) -> Iterator[CorpusEntry]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from foresail.curate.extract.content import scan
 from foresail.curate.extract.content.scan import Array
-from foresail.curate.extract.content.tags import INLINE, KINDS, NUMBERS, OTHER
+from foresail.curate.extract.content.tags import KIND_AT, NUMBER_AT, NUMBERS, PLACES, UNKNOWN
 from foresail.curate.extract.page import Page
 
 LONGEST_ATTRIBUTES = 1000  # characters read of one element's attributes
 ATTRIBUTE_NAMES = (
     "class", "id", "role", "itemprop", "style", "hidden", "aria-hidden", "itemtype", "data-testid", "aria-label",
 )  # fmt: skip
+NUMBER_TABLE, KIND_TABLE = np.array(NUMBER_AT, np.int16), np.array(KIND_AT, np.uint8)
 ATTRIBUTE_VALUES = ("true", "navigation", "main")
 
 
@@ -56,17 +57,22 @@ class Blocks:
 
 def cut_page(page: Page) -> Blocks:
     names, data = page.names, page.data
-    tags = np.array([NUMBERS.get(name, OTHER) if name else -1 for name in names], np.int16)
-    kinds = np.array([KINDS.get(name, INLINE) for name in names], np.uint8)
+    places = np.array([PLACES.get(name, UNKNOWN) for name in names], np.intp)
+    tags, kinds = NUMBER_TABLE[places], KIND_TABLE[places]
     parents, ends = np.array(page.parents, np.int32), np.array(page.ends, np.int32)
-    pieces = [
-        text if not name else text[:LONGEST_ATTRIBUTES] if len(text) > LONGEST_ATTRIBUTES else text
-        for name, text in zip(names, data, strict=True)
-    ]
-    blank = np.array([not name and text.isspace() for name, text in zip(names, data, strict=True)], np.bool_)
+    lengths = np.fromiter(map(len, data), np.int64, len(data))
+    pieces = data
+    if len(longest := np.flatnonzero((lengths > LONGEST_ATTRIBUTES) & (tags >= 0))):
+        pieces = data.copy()
+        for node in longest:
+            pieces[node] = data[node][:LONGEST_ATTRIBUTES]
+        lengths[longest] = LONGEST_ATTRIBUTES
     starts = np.zeros(len(names) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=starts[1:])
+    np.cumsum(lengths, out=starts[1:])
     chars = codes("".join(pieces))
+    blank = np.zeros(len(names), np.bool_)
+    texts = np.flatnonzero(tags < 0)
+    blank[texts] = [data[node].isspace() for node in texts]
     block_of, holder, link = scan.cut_blocks(kinds, parents, ends, blank)
     parent_tags = np.where(parents >= 0, tags[parents], -1)
     strong = np.isin(parent_tags, [NUMBERS["strong"], NUMBERS["b"]])

@@ -42,7 +42,7 @@ class Hashed:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """Hashes of words that the page's head has: its title, its description, its data for search engines."""
+    """Hashes of words that the page's head has: its title, its description, its data for search engines. Sorted."""
 
     title: Array
     description: Array
@@ -107,21 +107,12 @@ def cumulated(values: Array) -> Array:
     return np.concatenate([np.zeros(1), np.cumsum(values, dtype=np.float64)])
 
 
-def shifted(values: Array, offset: int, fill: float) -> Array:
-    """The value of the block `offset` places later."""
-    out = np.full(len(values), fill, np.float32)
-    if offset > 0:
-        out[:-offset] = values[offset:]
-    else:
-        out[-offset:] = values[:offset]
-    return out
-
-
 def overlap(words: Array, places: Array, hints: Array) -> Array:
     """The share of a block's words that the hints have."""
     if not len(hints):
         return np.zeros(len(places) - 1, np.float32)
-    return sums(np.isin(words, hints), places) / np.maximum(np.diff(places), 1)
+    nearest = hints[np.minimum(np.searchsorted(hints, words), len(hints) - 1)]
+    return sums(nearest == words, places) / np.maximum(np.diff(places), 1)
 
 
 def measure(
@@ -131,7 +122,7 @@ def measure(
     table: dict[str, Array] = {}
     size = len(blocks)
     add_block(table, blocks, text)
-    words, link = blocks.counts[:, scan.WORDS], table["link_share"]
+    words = blocks.counts[:, scan.WORDS]
     total, least, most, seen, depth = along_paths(blocks.parents, path, blocks.bits)
     holders = blocks.holders
     table |= {
@@ -156,11 +147,7 @@ def measure(
     table |= {f"in_{name}": above[:, number] for number, name in enumerate(FLAGGED)}
     add_place(table, blocks, words)
     add_hints(table, blocks, hints)
-    base = {"log_words": table["log_words"], "link_share": link, "stops": table["stops"], "tag": table["tag"],
-            "text": text, "path_sum": table["path_sum"], "same_text": table["same_text"]}  # fmt: skip
-    for offset in (-3, -2, -1, 1, 2, 3):
-        for name, values in base.items():
-            table[f"{name}{offset:+}"] = shifted(values, offset, -1.0)
+    add_neighbours(table, text)
     add_levels(table, blocks, tree, text, path)
     add_alike(table, blocks, text)
     page = page_figures(blocks, table)
@@ -168,7 +155,8 @@ def measure(
         table[name] = np.full(size, value, np.float32)
     for number, probability in enumerate(page_types):
         table[f"type_{number}"] = np.full(size, probability, np.float32)
-    return list(table), np.stack([values.astype(np.float32) for values in table.values()], axis=1)
+    columns = np.concatenate(list(table.values()), dtype=np.float32, casting="unsafe")
+    return list(table), columns.reshape(len(table), size).T
 
 
 def add_block(table: dict[str, Array], blocks: Blocks, text: Array) -> None:
@@ -250,46 +238,59 @@ def add_hints(table: dict[str, Array], blocks: Blocks, hints: Hints) -> None:
     }
 
 
+def add_neighbours(table: dict[str, Array], text: Array) -> None:
+    """What stands three blocks before and after."""
+    names = ("log_words", "link_share", "stops", "tag", "text", "path_sum", "same_text")
+    size = len(text)
+    padded = np.full((len(names), size + 6), -1, np.float32)
+    for row, name in enumerate(names):
+        padded[row, 3:-3] = table[name]
+    for offset in (-3, -2, -1, 1, 2, 3):
+        for row, name in enumerate(names):
+            table[f"{name}{offset:+}"] = padded[row, 3 + offset : 3 + offset + size]
+
+
 def add_levels(table: dict[str, Array], blocks: Blocks, tree: Tree, text: Array, path: Array) -> None:
     counts = blocks.counts
     words = counts[:, scan.WORDS]
     prose = words * ((words >= 8) & (counts[:, scan.STOPS] > 0) & (counts[:, scan.LINK_WORDS] * 2 < words))
     tags = blocks.tags[blocks.holders]
-    sums_of = {
-        "words": cumulated(words),
-        "links": cumulated(counts[:, scan.LINK_WORDS]),
-        "prose": cumulated(prose),
-        "text": cumulated(text),
-        "headings": cumulated(np.isin(tags, HEADINGS)),
-        "titles": cumulated(tags == HEADINGS[0]),
-        "data": cumulated(table["in_data"] * words),
+    columns = (
+        words,
+        counts[:, scan.LINK_WORDS],
+        prose,
+        text,
+        np.isin(tags, HEADINGS),
+        tags == HEADINGS[0],
+        table["in_data"] * words,
+    )
+    totals = np.zeros((len(columns), len(blocks) + 1))
+    for row, values in enumerate(columns):
+        np.cumsum(values, dtype=np.float64, out=totals[row, 1:])
+    nodes = tree.levels.T
+    first, stop = tree.first[nodes], tree.stop[nodes]
+    all_words, links, all_prose, texts, headings, titles, data = totals[:, stop] - totals[:, first]
+    count, many = np.maximum(stop - first, 1), np.maximum(all_words, 1)
+    figures = {
+        "words": np.log1p(all_words),
+        "share": all_words / max(totals[0, -1], 1),
+        "prose_share": all_prose / max(totals[2, -1], 1),
+        "prose": all_prose / many,
+        "links": links / many,
+        "blocks": np.log1p(count),
+        "words_per_block": np.log1p(all_words / count),
+        "text": texts / count,
+        "headings": headings / count,
+        "title": titles > 0,
+        "data": data / many,
+        "path": path[nodes],
+        "tag": blocks.tags[nodes],
+        "twins": count_twins(blocks)[nodes],
+        "place": first / max(len(blocks), 1),
+        "rank": np.arange(len(blocks)) - first,
     }
-    all_words = max(sums_of["words"][-1], 1)
-    all_prose = max(sums_of["prose"][-1], 1)
-    twins = count_twins(blocks)
     for level in range(LEVELS):
-        nodes = tree.levels[:, level]
-        first, stop = tree.first[nodes], tree.stop[nodes]
-        inside = {name: total[stop] - total[first] for name, total in sums_of.items()}
-        count, many = np.maximum(stop - first, 1), np.maximum(inside["words"], 1)
-        table |= {
-            f"L{level}_words": np.log1p(inside["words"]),
-            f"L{level}_share": inside["words"] / all_words,
-            f"L{level}_prose_share": inside["prose"] / all_prose,
-            f"L{level}_prose": inside["prose"] / many,
-            f"L{level}_links": inside["links"] / many,
-            f"L{level}_blocks": np.log1p(count),
-            f"L{level}_words_per_block": np.log1p(inside["words"] / count),
-            f"L{level}_text": inside["text"] / count,
-            f"L{level}_headings": inside["headings"] / count,
-            f"L{level}_title": inside["titles"] > 0,
-            f"L{level}_data": inside["data"] / many,
-            f"L{level}_path": path[nodes],
-            f"L{level}_tag": blocks.tags[nodes],
-            f"L{level}_twins": twins[nodes],
-            f"L{level}_place": first / max(len(blocks), 1),
-            f"L{level}_rank": np.arange(len(blocks)) - first,
-        }
+        table |= {f"L{level}_{name}": values[level] for name, values in figures.items()}
     best = best_range(prose - 0.5 * (words - prose), blocks.parents, tree.first, tree.stop)
     at = np.arange(len(blocks))
     table["in_best"] = (at >= tree.first[best]) & (at < tree.stop[best])

@@ -21,3 +21,10 @@ KINDS = (
     | dict.fromkeys(SKIPPED | {"script"}, UNSEEN)
     | {"pre": SOLID, "": TEXT, "a": LINK}
 )
+
+# Of a name: its place in a table of numbers and kinds.
+NAMES = (*KNOWN, *(name for name in KINDS if name and name not in NUMBERS))
+PLACES = {name: place for place, name in enumerate(NAMES)} | {"": len(NAMES)}
+UNKNOWN = len(NAMES) + 1
+NUMBER_AT = [*range(OTHER), *[OTHER] * (len(NAMES) - OTHER), -1, OTHER]  # a text has -1
+KIND_AT = [*(KINDS.get(name, INLINE) for name in NAMES), TEXT, INLINE]

@@ -84,18 +84,40 @@ def test_scope_whole_keeps_everything() -> None:
 def test_hostile_pages_end() -> None:
     sentence = SENTENCES[0]
     pages = {
-        "deep": "<div>" * 3_000 + sentence,
+        "deep": "<div>" * 100_000 + sentence,
+        "deep and closed": "<div>" * 50_000 + sentence + "</div>" * 50_000,
+        "deep lists": "<ul><li>" * 20_000 + sentence,
+        "siblings": "<p>a</p>" * 50_000 + f"<p>{sentence}" * 200,
+        "open brackets": "<a" * 200_000 + f"><p>{sentence}",
+        "no body": sentence,
         "wide": "<i>a</i>" * 30_000,
         "unclosed": f"<p>{sentence}<div><a href=x><b>" * 3_000,
         "one text": f"<p>{sentence * 20_000}",
-        "attributes": "<p " + " ".join(f"class{n}='{n}'" for n in range(2_000)) + f">{sentence}",
+        "attributes": "<p " + " ".join(f"class{n}='{n}'" for n in range(100_000)) + f">{sentence}",
         "long attribute": f"<p class='{'a b ' * 200_000}'>{sentence}",
         "tables": "<table><tr><td>" * 2_000 + sentence,
         "surrogates": f"<p>&#xD800;&#xDFFF;{sentence}",
     }
+    extract = Extract().open()
     for name, html in pages.items():
-        text, _ = main_text(html, "", PLAIN)
-        assert sentence in text or name == "wide", name
+        outcome = extract(Document(id=name, content=html.encode("utf-8", "ignore"), media_type="text/html"))
+        if isinstance(outcome, Drop):
+            assert outcome.reason in ("too_deep", "too_large", "damaged") or name == "wide", (name, outcome)
+        else:
+            assert sentence in outcome.text or name == "wide", name
+
+
+def test_broken_bytes_end() -> None:
+    source = article(TABLE + CODE).encode()
+    extract = Extract().open()
+    for seed in range(40):
+        chance = random.Random(seed)
+        content = bytearray(source)
+        for _ in range(chance.randrange(1, 200)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        assert isinstance(
+            extract(Document(id="a", content=bytes(content), media_type="text/html")), Document | Drop
+        )
 
 
 def test_damaged_pages_never_raise() -> None:
