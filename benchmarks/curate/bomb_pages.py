@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-DEPTH = 10**6
+DEPTH = 400_000
 # fmt: off
 PARTS = (  # what pages are made of; a repetition of few of them is where parsers and patterns go wrong
     "<div>", "</div>", "<p>", "</p>", "<span>", "<b>", "<i>", "</b>", "<a href=x>", "</a>", "<font>", "<nobr>",

@@ -30,8 +30,8 @@ Row = dict[str, Any]
 UNSPACED = ("th", "zh")
 DOCUMENT = 1500  # characters to which sentences are joined; half of it in Chinese
 SHORTEST = 200  # characters of a document; in Chinese 80
-PER_LANGUAGE = 300
-NOISE_PER_LANGUAGE = 40
+PER_LANGUAGE = 150
+NOISE_PER_LANGUAGE = 30
 LOREM = (
     "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore "
     "magna aliqua ut enim ad minim veniam quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo"

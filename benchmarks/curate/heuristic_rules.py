@@ -2,7 +2,7 @@
 
     python benchmarks/curate/heuristic_rules.py --peer-python /tmp/peers/bin/python
 
-PYTHON has `pip install "datatrove[processing]" spacy pythainlp jieba` (without it, only Foresail's figures).
+PYTHON has `pip install "datatrove[processing]" spacy jieba pythainlp pyvi python-crfsuite` (without it: only ours).
 datatrove runs FineWeb's filters: Gopher repetition and quality, C4 without its rule on the ends of lines, FineWeb
 quality. It is told each document's language, and has our stop words for all but English; Foresail is told none.
 Limits were chosen on the half `tune`; the half `report` is what counts. The last line is JSON.
@@ -39,10 +39,10 @@ def main() -> None:
     options = parser.parse_args()
     samples = documents(options.data, options.half)
     figures: dict[str, Any] = {"half": options.half, "foresail": run_ours(samples)}
+    print_table("foresail", figures["foresail"])
     if options.peer_python:
         figures["datatrove"] = run_peer(samples, options.peer_python)
-    for name in figures.keys() - {"half"}:
-        print_table(name, figures[name])
+        print_table("datatrove", figures["datatrove"])
     print(json.dumps(figures))
 
 
@@ -104,6 +104,7 @@ def print_table(name: str, figures: dict[str, Any]) -> None:
     for key in figures["kept"]:
         if " " in key:
             print(f"  {key:18} {figures['kept'][key]:6.1%} of {figures['documents'][key]:5}")
+    print(flush=True)
 
 
 if __name__ == "__main__":

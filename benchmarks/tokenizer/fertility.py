@@ -30,6 +30,7 @@ from foresail.tokenizer.report.plot import draw
 from foresail.tokenizer.report.rival import Rival, open_rival
 from foresail.tokenizer.report.tables import as_json, describe
 from foresail.tokenizer.training.build import build
+from foresail.tokenizer.training.groups import repeat
 from foresail.tokenizer.training.pattern import WORDS, cut_by
 from foresail.tokenizer.training.recipe import Group, TokenizerRecipe
 
@@ -96,11 +97,11 @@ def trained(arm: str, held_out: dict[str, str], folder: Path) -> Rival:
 
 
 def group_texts(group: Group, held_out: dict[str, str]) -> Iterator[str]:
-    for path in map(Path, group.files):
-        language = path.name.split(".")[0]
-        for source, text in rows(DATA / "text" / path.parent.name / path.name):
-            if source != held_out.get(language):
-                yield text
+    for file, weight in group.weighted_files:
+        folder, name = Path(file).parts[-2:]
+        left_out = held_out.get(name.split(".")[0])
+        texts = (text for source, text in rows(DATA / "text" / folder / name) if source != left_out)
+        yield from repeat(texts, weight)
 
 
 def source_texts(language: str) -> Iterator[str]:

@@ -5,7 +5,7 @@
     python benchmarks/tokenizer/transplant.py --gguf … --out … --device cuda --tokens 8192 --held-out 100000
 
 Nats per byte of text, so that tokenizers compare: `old` is the model with its own tokenizer, trained on the same
-texts. The new tokenizer has 32,768 tokens and is trained here on eight languages of ../shared/data/text/train, or
+texts. The new tokenizer has 32,768 tokens and is trained here on the --languages of ../shared/data/text/train, or
 named by --tokenizer. One document in fifty is held out. Figures are saved as they come; what is done is not
 run again.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -51,6 +51,7 @@ def main() -> None:
     )
     parser.add_argument("--donor", type=Path, help="a checkpoint with the new tokenizer, for omp")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--languages", nargs="*", default=[*LANGUAGES])
     parser.add_argument("--methods", nargs="*", default=["old", "mean", "omp", "random"])
     parser.add_argument(
         "--steps", type=int, nargs="*", default=[0, 10, 100], help="where the loss is measured"
@@ -63,14 +64,12 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_float32_matmul_precision("high")
     source = args.checkpoint or imported(args.gguf, args.out / "old")
-    tokenizer = args.tokenizer or trained_tokenizer(args.out / "tokenizer")
+    tokenizer = args.tokenizer or trained_tokenizer(args.out / "tokenizer", args.languages)
     results = args.out / "results.jsonl"
     for method in args.methods:
         if {line["step"] for line in lines(results) if line["method"] == method} >= set(args.steps):
             continue
-        folder = (
-            source if method == "old" else adopted(source, tokenizer, args.out / method, method, args.donor)
-        )
+        folder = source if method == "old" else adopted(source, tokenizer, args.out / method, method, args)
         for step, loss in follow(folder, args):
             line = {"method": method, "step": step, "nats_per_byte": loss}
             with results.open("a") as file:
@@ -85,28 +84,28 @@ def imported(gguf: Path, folder: Path) -> Path:
     return folder
 
 
-def trained_tokenizer(folder: Path) -> Path:
+def trained_tokenizer(folder: Path, languages: Sequence[str]) -> Path:
     if not folder.exists():
         group = Group(name="all", files=(str(TEXTS),), vocab_size=32_768)
         recipe = TokenizerRecipe(out=str(folder), vocab_size=32_768, group=(group,))
-        build(recipe, lambda _: texts("train")).tokenizer.save(folder)
+        build(recipe, lambda _: texts("train", languages)).tokenizer.save(folder)
     return folder
 
 
-def adopted(source: Path, tokenizer: Path, folder: Path, method: str, donor: Path | None) -> Path:
-    sample = method == "omp" and donor is None
+def adopted(source: Path, tokenizer: Path, folder: Path, method: str, args: argparse.Namespace) -> Path:
+    sample = method == "omp" and args.donor is None
     making = Making(
         method=method,  # type: ignore[arg-type]
-        donor=donor if method == "omp" else None,
-        texts=texts("train", SAMPLE) if sample else None,
+        donor=args.donor if method == "omp" else None,
+        texts=texts("train", args.languages, SAMPLE) if sample else None,
     )
     if not folder.exists():
         print(transplant(source, tokenizer, folder, making, template="old"), flush=True)
     return folder
 
 
-def texts(part: str, most: int = 1 << 40) -> Iterator[str]:
-    for language in LANGUAGES:
+def texts(part: str, languages: Sequence[str], most: int = 1 << 40) -> Iterator[str]:
+    for language in languages:
         yield from texts_in(language, part, most)
 
 
@@ -123,8 +122,8 @@ def follow(folder: Path, args: argparse.Namespace) -> Iterator[tuple[int, dict[s
     """The held-out loss at each of the steps."""
     model = load_model(folder, dtype=torch.float32, device=args.device, context=CONTEXT)
     encoder = DocumentEncoder(Tokenizer.load(folder))
-    held_out = {language: held_out_texts(language, args.held_out) for language in LANGUAGES}
-    batches = training_batches(encoder, args.tokens)
+    held_out = {language: held_out_texts(language, args.held_out) for language in args.languages}
+    batches = training_batches(encoder, args.languages, args.tokens)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.0)
     for step in range(max(args.steps) + 1):
         if step in args.steps:
@@ -150,10 +149,10 @@ def held_out_texts(language: str, size: int) -> list[str]:
     return chosen
 
 
-def training_batches(encoder: DocumentEncoder, size: int) -> Iterator[Tensor]:
+def training_batches(encoder: DocumentEncoder, languages: Sequence[str], size: int) -> Iterator[Tensor]:
     """Documents of all languages in turn, end to end."""
     ids: list[int] = []
-    sources = [texts_in(language, "train") for language in LANGUAGES]
+    sources = [texts_in(language, "train") for language in languages]
     for row in zip(*sources, strict=False):
         for [document] in (encoder.encode([text]) for text in row):
             ids += [*document, encoder.end]

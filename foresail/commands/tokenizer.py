@@ -69,16 +69,23 @@ def report(
 
 
 def group_texts(group: Group) -> Iterator[str]:
-    """The texts of a group's files, of each at most `max_megabytes`."""
+    """The texts of a group's files, of each at most `max_megabytes`, as often as they count."""
+    from foresail.tokenizer.training.groups import repeat
+
+    limit = float("inf") if group.max_megabytes is None else group.max_megabytes * 1e6
+    for pattern, weight in group.weighted_files:
+        yield from repeat((text for file in find_all((pattern,)) for text in read_most(file, limit)), weight)
+
+
+def read_most(file: Path, limit: float) -> Iterator[str]:
+    """The first texts of a file, until they have `limit` bytes."""
     from foresail.data.long_context.texts import read_texts
 
-    for file in find_all(group.files):
-        left = float("inf") if group.max_megabytes is None else group.max_megabytes * 1e6
-        for text in read_texts(file):
-            yield text
-            left -= len(text.encode(errors="replace"))
-            if left <= 0:
-                break
+    for text in read_texts(file):
+        yield text
+        limit -= len(text.encode(errors="replace"))
+        if limit <= 0:
+            break
 
 
 def find_all(patterns: tuple[str, ...]) -> list[Path]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from foresail.curate.extract.page_limits import check_page
+from foresail.curate.extract.refused import Refused
 
 VOID = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
@@ -66,9 +67,12 @@ class Page:
 def read_page(html: str) -> Page:
     """Raises Refused where the page is too much for the parser."""
     check_page(html)
-    from resiliparse.parse.html import HTMLTree
+    from resiliparse.parse.html import HTMLParserException, HTMLTree
 
-    document = HTMLTree.parse(html).document
+    try:
+        document = HTMLTree.parse(html).document
+    except HTMLParserException as error:
+        raise Refused("damaged", str(error)[:200]) from error
     return flatten(document.html if document is not None else "")
 
 

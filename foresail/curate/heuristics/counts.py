@@ -12,6 +12,7 @@ from foresail.curate.heuristics.columns import (
     BEGINS_LOWER,
     BEGINS_UPPER,
     ENDED,
+    ENDS_IN_COMMA,
     ENDS_IN_POINT,
     ENDS_SENTENCE,
     FIRST_OF_LINE,
@@ -24,6 +25,7 @@ from foresail.curate.heuristics.columns import (
     SHOUTS,
     UNSPACED,
 )
+from foresail.curate.heuristics.repeats import slot_of, table_size
 
 compiled: Any = numba.njit(cache=True, nogil=True)
 
@@ -31,8 +33,8 @@ LONG_WORD = 60  # characters
 LEAST_STOPS = 0.15  # of the words of a line
 # what count_words returns
 WORDS, SYLLABLES, IDEOGRAPHS, WITH_LETTER, SPACED, SPACED_CHARACTERS, CHARACTERS, LONG, SHOUTING = range(9)
-MIXING, SENTENCES, POINTS, LOWER_AFTER, STOPS, STOP_PAIRS, ODD_PAIRS = range(9, 16)
-COUNTS = 16
+MIXING, SENTENCES, POINTS, LOWER_AFTER, STOPS, STOP_PAIRS, ODD_PAIRS, COMMAS = range(9, 17)
+COUNTS = 17
 
 
 @compiled
@@ -58,6 +60,7 @@ def count_words(lengths: Array, flags: Array, stops: Array, odd: Array) -> Array
         counts[SHOUTING] += flag & SHOUTS > 0
         counts[MIXING] += flag & MIXED > 0
         counts[SENTENCES] += flag & ENDS_SENTENCE > 0
+        counts[COMMAS] += flag & ENDS_IN_COMMA > 0
         counts[STOPS] += stops[place] >= 0
         if place and not flag & FIRST_OF_LINE:
             before = flags[place - 1]
@@ -83,3 +86,33 @@ def loose_words(stops: Array, lines: Array, rows: Array) -> float:
         if is_poor and not rows[line, ENDED] and rows[line, KIND] == PROSE:
             loose += words_L[line]
     return loose / max(len(stops), 1)
+
+
+@compiled
+def number_words(hashes: Array, slots: Array, numbers: Array, present_W: Array) -> Array:
+    """The number of each word in a hash table, or -1; and in `present_W`, how often each number is there."""
+    found = np.empty(len(hashes), np.int32)
+    for place in range(len(hashes)):
+        slot = slot_of(hashes[place], slots)
+        found[place] = numbers[slot] if slots[slot] == hashes[place] else -1
+        if found[place] >= 0:
+            present_W[found[place]] += 1
+    return found
+
+
+@compiled
+def keep_own(found: Array, own_W: Array) -> None:
+    """Words of other languages are none."""
+    for place in range(len(found)):
+        if found[place] >= 0 and not own_W[found[place]]:
+            found[place] = -1
+
+
+@compiled
+def hash_table(keys_W: Array) -> tuple[Array, Array]:
+    slots = np.zeros(table_size(2 * len(keys_W)), np.uint64)
+    numbers = np.zeros(len(slots), np.int32)
+    for number in range(len(keys_W)):
+        slot = slot_of(keys_W[number], slots)
+        slots[slot], numbers[slot] = keys_W[number], number
+    return slots, numbers

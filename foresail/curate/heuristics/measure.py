@@ -32,6 +32,8 @@ SYLLABLES_PER_WORD, IDEOGRAPHS_PER_WORD = 3.0, 1.6
 SYLLABLE_SCALE, IDEOGRAPH_SCALE = 4, 2
 WINDOW = 100  # words whose variety is measured
 LARGE_BLOCK = 20  # characters; smaller lines may repeat: names, dates, prices
+LONGEST = 10_000_000  # characters of a text that are measured: memory is bounded
+FEWEST_PAIRS = 8  # of stop words, before which the share of odd ones says nothing
 FEWEST_POINTS = 8  # sentences before which the share of small first letters says nothing
 TOPS_N, REPEATS_N = np.array(TOPS), np.array(REPEATS)
 NOT_MEASURED = math.nan  # breaks no limit
@@ -46,6 +48,7 @@ class Measured:
 
 def measure(text: str, metadata: Mapping[str, Any], stop_words: StopWords) -> Measured:
     """In prose, maths and listings, lines of code are left out."""
+    text = text[:LONGEST]
     codes = code_points(text)
     rows = line_rows(codes, class_table())
     kind = kind_of(rows, metadata)
@@ -64,7 +67,8 @@ def measure(text: str, metadata: Mapping[str, Any], stop_words: StopWords) -> Me
     by_word = found.different is not None and found.share is None
     values["loose_words"] = counts.loose_words(found.numbers, lines, rows) if by_word else NOT_MEASURED
     values |= repeat_values(hashes, lengths, lines, rows, scale_of(counted))
-    values["placeholders"] = text.lower().count("lorem ipsum")
+    in_sight = "psum" in text or "PSUM" in text  # most texts need no copy in small letters
+    values["placeholders"] = text.lower().count("lorem ipsum") if in_sight else 0
     return Measured(kind=kind, language=found.language, values=values)
 
 
@@ -81,6 +85,7 @@ def word_values(counted: Array) -> dict[str, float]:
         "letter_words": with_letter / words,
         "capitals": shouting / words,
         "mixed_words": mixing / words,
+        "listed_words": int(counted[counts.COMMAS]) / words,
         "sentence_ends": sentences / max(in_words, 1.0),
         "lower_starts": lower_after / points if points >= FEWEST_POINTS else NOT_MEASURED,
     }
@@ -90,11 +95,11 @@ def stop_word_values(counted: Array, different: int | None, share: float | None)
     """None: nothing is known of the language."""
     if different is None:
         return dict.fromkeys(("stop_words", "stop_word_share", "odd_pairs"), NOT_MEASURED)
-    words = max(int(counted[counts.WORDS]), 1)
+    words, pairs = max(int(counted[counts.WORDS]), 1), int(counted[counts.STOP_PAIRS])
     return {
         "stop_words": different,
         "stop_word_share": int(counted[counts.STOPS]) / words if share is None else share,
-        "odd_pairs": int(counted[counts.ODD_PAIRS]) / words,
+        "odd_pairs": int(counted[counts.ODD_PAIRS]) / pairs if pairs >= FEWEST_PAIRS else NOT_MEASURED,
     }
 
 

@@ -42,63 +42,67 @@ def gram_key(hashes: Array, start: int, n: int) -> Any:
 
 
 @compiled
-def top_share(hashes: Array, lengths: Array, n: int, keys: Array, counts: Array) -> float:
-    """Characters of the most frequent n-gram, all its occurrences, as a share of all characters."""
-    if len(hashes) < n:
-        return 0.0
-    keys[:] = NOTHING
-    most, chars, total = 0, 0, 0
-    for start in range(len(hashes) - n + 1):
-        key = gram_key(hashes, start, n)
-        slot = slot_of(key, keys)
-        if keys[slot] == NOTHING:
-            keys[slot], counts[slot] = key, 0
-        counts[slot] += 1
-        if counts[slot] >= most and counts[slot] > 1:
-            own = 0
-            for place in range(start, start + n):
-                own += lengths[place]
-            if counts[slot] > most or own > chars:
-                most, chars = counts[slot], own
-    for length in lengths:
-        total += length
-    return min(1.0, most * chars / max(total, 1))
-
-
-@compiled
-def repeated_share(hashes: Array, lengths: Array, n: int, keys: Array) -> float:
-    """Characters in n-grams that stood before, as a share of all characters."""
-    if len(hashes) < n:
-        return 0.0
-    keys[:] = NOTHING
-    start, repeated, total = 0, 0, 0
-    while start <= len(hashes) - n:
-        key = gram_key(hashes, start, n)
-        slot = slot_of(key, keys)
-        if keys[slot] == key:
-            for place in range(start, start + n):
-                repeated += lengths[place]
-            start += n
-        else:
-            keys[slot] = key
-            start += 1
-    for length in lengths:
-        total += length
-    return repeated / max(total, 1)
-
-
-@compiled
 def gram_shares(
     hashes: Array, lengths: Array, tops: Array, repeats: Array, scale: int
 ) -> tuple[Array, Array]:
+    """For each n of `tops` and then of `repeats`, which rise: top_share and repeated_share of the n-grams."""
     keys = np.empty(table_size(len(hashes)), np.uint64)
     counts = np.empty(len(keys), np.int32)
-    top, repeated = np.zeros(len(tops)), np.zeros(len(repeats))
+    ends = np.zeros(len(lengths) + 1, np.int64)  # characters up to each word
+    for place in range(len(lengths)):
+        ends[place + 1] = ends[place] + lengths[place]
+    grams = np.zeros(len(hashes), np.uint64)
+    top, repeated, size = np.zeros(len(tops)), np.zeros(len(repeats)), 0
     for k in range(len(tops)):
-        top[k] = top_share(hashes, lengths, tops[k] * scale, keys, counts)
+        size = extend(grams, hashes, size, tops[k] * scale)
+        top[k] = top_share(grams[: max(0, len(grams) - size + 1)], ends, size, keys, counts)
     for k in range(len(repeats)):
-        repeated[k] = repeated_share(hashes, lengths, repeats[k] * scale, keys)
+        size = extend(grams, hashes, size, repeats[k] * scale)
+        repeated[k] = repeated_share(grams[: max(0, len(grams) - size + 1)], ends, size, keys)
     return top, repeated
+
+
+@compiled
+def extend(grams: Array, hashes: Array, size: int, n: int) -> int:
+    """From keys of sequences of `size` words to those of `n` words."""
+    for length in range(size, n):
+        for place in range(len(hashes) - length):
+            key = (grams[place] ^ hashes[place + length]) * PRIME
+            grams[place] = key ^ (key >> STEP) | ONE
+    return n
+
+
+@compiled
+def top_share(grams: Array, ends: Array, n: int, keys: Array, counts: Array) -> float:
+    """Characters of the most frequent n-gram, all its occurrences, as a share of all characters."""
+    keys[:] = NOTHING
+    most, chars = 0, 0
+    for start in range(len(grams)):
+        slot = slot_of(grams[start], keys)
+        if keys[slot] == NOTHING:
+            keys[slot], counts[slot] = grams[start], 0
+        counts[slot] += 1
+        if counts[slot] >= most and counts[slot] > 1:
+            own = ends[start + n] - ends[start]
+            if counts[slot] > most or own > chars:
+                most, chars = counts[slot], own
+    return min(1.0, most * chars / max(ends[-1], 1))
+
+
+@compiled
+def repeated_share(grams: Array, ends: Array, n: int, keys: Array) -> float:
+    """Characters in n-grams that stood before, as a share of all characters."""
+    keys[:] = NOTHING
+    start, repeated = 0, 0
+    while start < len(grams):
+        slot = slot_of(grams[start], keys)
+        if keys[slot] == grams[start]:
+            repeated += ends[start + n] - ends[start]
+            start += n
+        else:
+            keys[slot] = grams[start]
+            start += 1
+    return repeated / max(ends[-1], 1)
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 
 from foresail.curate.heuristics.characters import Array, class_table, code_points, family_table, lower_table
 from foresail.curate.heuristics.columns import UNSPACED
+from foresail.curate.heuristics.counts import hash_table, keep_own, number_words
 from foresail.curate.heuristics.lines import line_rows
 from foresail.curate.heuristics.words import split_words
 
@@ -69,9 +70,19 @@ class StopWords:
         return np.array(sorted(hashes), np.uint64)
 
     @cached_property
+    def table(self) -> tuple[Array, Array]:
+        slots, numbers = hash_table(self.keys_W)
+        return slots, numbers
+
+    @cached_property
     def has_LW(self) -> Array:
         own = [np.array([key_of(word) for word in self.words[name]], np.uint64) for name in self.languages_L]
         return np.array([np.isin(self.keys_W, keys) for keys in own]).reshape(len(own), len(self.keys_W))
+
+    @cached_property
+    def weights_LW(self) -> Array:
+        """The same as numbers: products of these are fast."""
+        return self.has_LW.astype(np.float32)
 
     @cached_property
     def odd_pairs(self) -> dict[str, Array]:
@@ -94,20 +105,17 @@ class StopWords:
             return StopWordsFound(language=named, numbers=none, odd=NO_PAIRS)
         if named in self.substrings:
             return self.find_substrings(text, (named,), none)
-        numbers = np.searchsorted(self.keys_W, hashes).astype(np.int32)
-        numbers[numbers == len(self.keys_W)] = 0
-        if len(self.keys_W):
-            numbers[self.keys_W[numbers] != hashes] = -1
-        present_W = np.bincount(numbers[numbers >= 0], minlength=len(self.keys_W))
+        present_W = np.zeros(len(self.keys_W), np.float32)
+        numbers = number_words(hashes, *self.table, present_W)
         language = named
         if named not in self.words:
             has_spaces = 2 * int((flags & UNSPACED > 0).sum()) <= len(hashes)
-            counts_L = (self.has_LW @ present_W) * (self.has_spaces_L == has_spaces)
+            counts_L = (self.weights_LW @ present_W) * (self.has_spaces_L == has_spaces)
             if not counts_L.any():
                 return self.find_substrings(text, () if has_spaces else tuple(self.substrings), none)
             language = self.languages_L[int(counts_L.argmax())]
         own_W = self.has_LW[self.languages_L.index(language)]
-        numbers[(numbers >= 0) & ~own_W[numbers]] = -1
+        keep_own(numbers, own_W)
         different = int(((present_W > 0) & own_W).sum())
         return StopWordsFound(
             language=language, numbers=numbers, odd=self.odd_pairs[language], different=different

@@ -71,6 +71,8 @@ DATE = re.compile(
     r"(?:19|20)\d\d[-./ ]\d\d?[-./ ]\d\d?|\d\d?[-./ ]\d\d?[-./ ](?:19|20)\d\d|(?:19|20)\d\d ?- ?(?:19|20)\d\d"
 )
 
+FRACTION = re.compile(r"\d{1,12}\.\d{1,12}|\d{1,3}(?:\.\d{1,3}){3}", re.ASCII)
+
 
 def find_phones(number: Number) -> Iterator[Finding]:
     for match in PLUS.finditer(number.text):
@@ -85,9 +87,10 @@ def find_phones(number: Number) -> Iterator[Finding]:
 
 
 def may_be_phone(text: str) -> bool:
-    """No date, no fraction (873209019.0), no code of 13 digits on goods."""
+    """No date, no fraction (47.525494), no IP address, no code of 13 digits on goods."""
     return (
         DATE.match(text) is None
+        and FRACTION.fullmatch(text) is None
         and text[-2:-1].isdigit()
         and (len(digits(text)) < 13 or text.lstrip("(").startswith("0"))
     )

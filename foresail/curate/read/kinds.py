@@ -21,6 +21,7 @@ SUFFIXES = {
     "epub": (".epub",),
     "docx": (".docx",),
     "doc": (".doc",),
+    "rtf": (".rtf",),
     "markdown": (".md", ".markdown"),
     "text": (".txt", ".text"),
 }
@@ -32,6 +33,7 @@ MEDIA_TYPES = {
     "epub": "application/epub+zip",
     "docx": DOCX,
     "doc": "application/msword",
+    "rtf": "application/rtf",
     "markdown": "text/markdown",
     "text": "text/plain",
 }
@@ -39,6 +41,7 @@ KIND_OF_MEDIA = {media: kind for kind, media in MEDIA_TYPES.items()} | {
     "application/xhtml+xml": "html",
     "text/x-markdown": "markdown",
     "application/x-pdf": "pdf",
+    "text/rtf": "rtf",
 }
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # how .doc begins, and .xls and .ppt
 SNIFFED = 1024  # bytes from a file's begin
@@ -51,7 +54,7 @@ def kind_by_suffix(path: PurePath) -> str | None:
     if packed:
         suffixes.pop()
     kind = BY_SUFFIX.get(suffixes[-1]) if suffixes else None
-    return None if packed and kind in ("parquet", "pdf", "epub", "docx", "doc") else kind
+    return None if packed and kind in ("parquet", "pdf", "epub", "docx", "doc", "rtf") else kind
 
 
 def kind_by_content(begin: bytes) -> str | None:
@@ -62,6 +65,7 @@ def kind_by_content(begin: bytes) -> str | None:
         (b"WARC/", "warc"),
         (b"filedesc://", "arc"),
         (OLE, "doc"),
+        (b"{\\rtf", "rtf"),
     ):
         if begin.startswith(magic):
             return kind

@@ -53,7 +53,8 @@ def read_lines(
     place = start
     if start:
         stream.seek(start - 1)
-        place += skip_line(stream, 2**63) - 1
+        # where a line goes on beyond the piece, none begins in it
+        place += skip_line(stream, 2**63 if stop is None else stop - start) - 1
     try:
         while stop is None or place < stop:
             with damage_of_stream(f"unpacked byte {place} or later: "):

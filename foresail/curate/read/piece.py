@@ -16,7 +16,9 @@ from foresail.curate.read.files import default_name
 from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
 
-Kind = Literal["jsonl", "parquet", "warc", "arc", "html", "pdf", "epub", "docx", "doc", "markdown", "text"]
+Kind = Literal[
+    "jsonl", "parquet", "warc", "arc", "html", "pdf", "epub", "docx", "doc", "rtf", "markdown", "text"
+]
 Record = Callable[[], tuple[str, Document | Drop]]  # a record that is parsed when it is called
 
 

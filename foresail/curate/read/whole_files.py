@@ -13,10 +13,13 @@ from foresail.curate.read.files import read_whole
 from foresail.curate.read.kinds import MEDIA_TYPES, SNIFFED, kind_by_content
 from foresail.curate.read.piece import ReadPiece, Record, Source
 
-BINARY = ("pdf", "epub", "docx", "doc")
-DOC_UNSUPPORTED = Drop(
-    "doc_unsupported", "a .doc of Word 97 to 2003; convert it: soffice --headless --convert-to docx FILE"
-)
+BINARY = ("pdf", "epub", "docx", "doc", "rtf")
+CONVERT = "convert it with LibreOffice: soffice --headless --convert-to docx FILE"
+LOCKED = "EncryptedPackage".encode("utf-16-le")  # a .docx with a password is wrapped as an old .doc
+UNSUPPORTED = {
+    "doc": Drop("doc_unsupported", f"a .doc of Word 97 to 2003; {CONVERT}"),
+    "rtf": Drop("rtf_unsupported", f"Rich Text Format; {CONVERT}"),
+}
 
 
 def file_records(piece: ReadPiece) -> Iterator[Record]:
@@ -48,8 +51,10 @@ def make_document(
     """`charset` is what a server says of the page."""
     if not content.strip():
         return Drop("empty")
-    if kind == "doc":
-        return DOC_UNSUPPORTED
+    if kind == "doc" and LOCKED in content:
+        return Drop("encrypted", "an Office document with a password")
+    if kind in UNSUPPORTED:
+        return UNSUPPORTED[kind]
     metadata = {}
     if kind in ("text", "markdown"):
         if is_binary(content):

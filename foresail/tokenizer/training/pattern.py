@@ -4,6 +4,7 @@ WORDS       "ที่นี่ costs $12"  ->  "ที่นี่", " costs", 
 SUPERWORDS  "one of the\n"      ->  "one of the", "\n"
 
 Vowels and tones of Thai, Hindi, Arabic … are marks, \p{M}. A pattern of letters alone cuts a word at each of them.
+WORDS is Qwen 3.5's, to the letter: gigatoken knows it, and refuses a pattern that it does not know.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 import tokenizers
 from tokenizers import pre_tokenizers
 
-WORD = r"[^\r\n\p{L}\p{M}\p{N}]?[\p{L}\p{M}]+"
-ENGLISH_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)(?![\p{L}\p{M}])"
+WORD = r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+"
+ENGLISH_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 OTHERS = r"\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 WORDS = f"{ENGLISH_ENDINGS}|{WORD}|{OTHERS}"

@@ -32,8 +32,27 @@ class Group(Part):
     name: str = Field(description="what reports call it")
     files: Names = Field(min_length=1, description="texts: JSONL, parquet, text; folders and globs too")
     vocab_size: int = Field(gt=0, description="its share of the vocabulary; shares are scaled to the whole")
-    weight: float = Field(1.0, gt=0, le=100, description="training jointly: how often its texts count")
+    weights: tuple[Annotated[float, Field(gt=0, le=100)], ...] = Field(
+        (),
+        strict=False,
+        description="how often the texts of each entry of files count: 0.25, every fourth text",
+    )
+    weight: float = Field(1.0, gt=0, le=100, description="training jointly: how often all its texts count")
     max_megabytes: float | None = Field(None, gt=0, description="at most so much text of each file")
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.weights and len(self.weights) != len(self.files):
+            raise ValueError(
+                f"group {self.name!r} has {len(self.files)} files and {len(self.weights)} weights; "
+                "give one for each"
+            )
+        return self
+
+    @property
+    def weighted_files(self) -> list[tuple[str, float]]:
+        """Each entry of `files`, and how often its texts count."""
+        return [*zip(self.files, self.weights or [1.0] * len(self.files), strict=True)]
 
 
 class Superwords(Part):
@@ -50,9 +69,6 @@ class TokenizerRecipe(Part):
     out: str = Field(description="directory to write")
     vocab_size: int = Field(65_536, gt=0, description="tokens, special ones included; exactly so many")
     multiple_of: int = Field(1, gt=0, description="round vocab_size down to a multiple, such as 128")
-    algorithm: Literal["byte_bpe", "sentencepiece"] = Field(
-        "byte_bpe", description="what finds the pieces; the result is byte-level BPE with either"
-    )
     training: Literal["merged", "joint"] = Field(
         "merged", description="merged: a sub-tokenizer for each group, then one of all; joint: of all texts"
     )

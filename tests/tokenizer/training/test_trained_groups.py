@@ -13,6 +13,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foresail.commands.tokenizer import group_texts
 from foresail.recipe.reading.load import RecipeError, load_table
 from foresail.records import Message
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -22,7 +23,7 @@ from foresail.tokenizer.training.merges import encode_slowly, every_split, merge
 from foresail.tokenizer.training.pattern import PLAIN_WORDS, WORDS, cut_by
 from foresail.tokenizer.training.pieces import Pieces, frequent_characters, train_pieces
 from foresail.tokenizer.training.reachable import unreached
-from foresail.tokenizer.training.recipe import TokenizerRecipe
+from foresail.tokenizer.training.recipe import Group, TokenizerRecipe
 from foresail.tokenizer.training.vocabulary import fill, spell
 
 WORDS_OF = {
@@ -249,6 +250,14 @@ def test_half_characters_in_the_corpus_do_no_harm() -> None:
 # Parts.
 
 
+def test_files_of_a_group_count_by_their_weights(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"text": "{name}{n}"}}\n' for n in range(4)))
+    files = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.*")]
+    group = Group(name="x", files=tuple(files), vocab_size=1, weights=(2, 0.5))
+    assert [*group_texts(group)] == ["a0", "a0", "a1", "a1", "a2", "a2", "a3", "a3", "b1", "b3"]
+
+
 def test_every_split_by_rank() -> None:
     tokens = [b"a", b"b", b"c", b"ab", b"bc", b"abc"]
     assert every_split(tokens) == [(b"a", b"b"), (b"b", b"c"), (b"a", b"bc"), (b"ab", b"c")]
@@ -274,8 +283,11 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
     file.write_text(f'out = "a"\n{group}{group}')
     with pytest.raises(RecipeError, match="'a' is there twice"):
         load_table(file, [], TokenizerRecipe)
-    file.write_text(f'out = "a"\nalgoritm = "byte_bpe"\n{group}')
-    with pytest.raises(RecipeError, match="algoritm: unknown key; the nearest is algorithm"):
+    file.write_text(f'out = "a"\ntrainin = "joint"\n{group}')
+    with pytest.raises(RecipeError, match="trainin: unknown key; the nearest is training"):
+        load_table(file, [], TokenizerRecipe)
+    file.write_text(f'out = "a"\n{group}weights = [1, 2]\n')
+    with pytest.raises(RecipeError, match="'a' has 1 files and 2 weights; give one for each"):
         load_table(file, [], TokenizerRecipe)
 
 

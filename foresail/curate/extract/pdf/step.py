@@ -16,12 +16,16 @@ from pydantic import Field
 from foresail.curate.document import Document, Drop
 from foresail.curate.extract.pdf.glyphs import Segment, page_segments
 from foresail.curate.extract.pdf.layout import reading_order
+from foresail.curate.extract.pdf.memory import at_most
 from foresail.curate.extract.pdf.paragraphs import join_lines
 from foresail.curate.extract.pdf.repeats import drop_repeats
+from foresail.curate.extract.pdf.streams import check_streams
+from foresail.curate.extract.refused import Refused
 from foresail.curate.step import StepFunction
 from foresail.recipe.tables.part import Part
 
 MAX_CHARS = 30_000_000  # of a document: a thousand novels are no document
+MEMORY = 2**31  # bytes; drawings that draw each other without end take more, and their process ends (crashed)
 UNREADABLE = 0.3  # of the characters: their fonts do not say which letters they are
 
 
@@ -39,7 +43,8 @@ def extract_pdf(document: Document, settings: ExtractPdf) -> Document | Drop:
     """A document that is no PDF is left as it is."""
     if document.media_type != "application/pdf":
         return document
-    outcome = pdf_text(document.content, settings)
+    with at_most(MEMORY):
+        outcome = pdf_text(document.content, settings)
     if isinstance(outcome, Drop):
         return outcome
     text, num_pages = outcome
@@ -55,6 +60,10 @@ def extract_pdf(document: Document, settings: ExtractPdf) -> Document | Drop:
 def pdf_text(content: bytes, settings: ExtractPdf) -> tuple[str, int] | Drop:
     import pypdfium2
 
+    try:
+        check_streams(content)
+    except Refused as refusal:
+        return refusal.drop
     try:
         pdf = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
