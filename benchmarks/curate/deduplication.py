@@ -1,8 +1,11 @@
-"""Near duplicates: the pairs of datasketch, its speed beside ours, recall against exact similarity.
+"""Near duplicates: the pairs of datasketch, its speed beside ours, recall against exact similarity, growth, a plan.
 
 python benchmarks/curate/deduplication.py pairs --peer-python ENV/bin/python    # ENV has datasketch 2
 python benchmarks/curate/deduplication.py speed --peer-python ENV/bin/python
 python benchmarks/curate/deduplication.py recall
+python benchmarks/curate/deduplication.py growth --sizes 10000 100000 1000000     # into benchmarks/measured
+python benchmarks/curate/deduplication.py pipeline --sizes 100000                 # the same in `data curate`
+python benchmarks/curate/deduplication.py draw plan                               # of what was measured
 
 Needs ../shared/data. Seconds are CPU seconds; both sides run in turn on the same texts.
 """
@@ -16,12 +19,15 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from deduplication_growth import measure_growth, measure_pipeline
+from deduplication_kernel import Shingles
+from deduplication_plan import draw, plan
 from deduplication_texts import Text, real_texts, with_copies
 
 from foresail.curate.deduplicate.collected import Collected
@@ -33,7 +39,7 @@ DATA = Path(__file__).parents[3] / "shared/data"
 PEER = Path(__file__).with_name("deduplication_peer.py")
 PERMUTATIONS, SEED = 128, 1
 CUTS = [(0.8, 0, 0), (0.7, 0, 0), (0.5, 0, 0), (0.0, 16, 8), (0.0, 32, 4)]  # threshold, or bands and rows
-ROUNDS = 5
+ROUNDS = 3
 RANGES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 
@@ -41,14 +47,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("pairs", "speed", "recall")
+    parts = ("pairs", "speed", "recall", "growth", "pipeline", "draw", "plan")
     parser.add_argument("parts", nargs="+", choices=parts)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--peer-python", help="an interpreter with datasketch 2")
+    parser.add_argument("--out", type=Path, default=Path("runs/deduplication"), help="for scratch files")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--picture", type=Path, default=Path("docs/curate-dedup.png"))
     parser.add_argument("--each", type=int, default=150, help="texts of a language")
     options = parser.parse_args()
     if {"pairs", "speed"} & {*options.parts} and not options.peer_python:
         parser.error("pairs and speed need --peer-python, an interpreter with datasketch 2")
+    options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
         match part:
             case "pairs":
@@ -57,6 +67,15 @@ def main() -> None:
                 print(json.dumps({part: compare_speed(options)}))
             case "recall":
                 print(json.dumps({part: measure_recall(options)}))
+            case "growth":
+                measure_growth(options.data, options.out, options.sizes)
+            case "pipeline":
+                for size in options.sizes:
+                    print(json.dumps({part: measure_pipeline(options.data, options.out, size)}))
+            case "draw":
+                draw(options.picture)
+            case "plan":
+                print(json.dumps({part: plan()}))
 
 
 def ask_peer(python: str, task: dict[str, Any], texts: Sequence[str]) -> tuple[dict[str, Any], Any]:
@@ -133,41 +152,60 @@ def documents(texts: Sequence[Text]) -> list[Document]:
 
 
 def compare_speed(options: argparse.Namespace) -> dict[str, Any]:
-    """Signatures per CPU-second. Ours from the text on, with shingles; datasketch's from shingles on."""
+    """Signatures per CPU-second: both from ready shingles on, and both from the text on.
+
+    For datasketch, texts are cut by the plainest Python, `split`: other shingles, but what they take is the same.
+    """
     figures: dict[str, Any] = {"rounds": ROUNDS}
     step = Minhash(permutations=PERMUTATIONS, seed=SEED)
-    step.signatures(["compiles the kernel"])
     real = real_texts(options.data, each=10**6)
-    for name, languages, count in (("English", ("en",), 2000), ("all languages", (), 4000)):
+    for name, languages, count in (("English", ("en",), 1000), ("all languages", (), 1000)):
         texts = own([text for text in real if not languages or text.language in languages])
         texts = texts[:: max(1, len(texts) // count)]
-        seconds = []
-        for _ in range(ROUNDS):
-            begin = time.process_time()
-            made_nP, _ = step.signatures(texts)
-            seconds.append(time.process_time() - begin)
+        cut = [shingles(text) for text in texts]
+        ready = Shingles.of(cut)
+        made_nP = ready.signatures(PERMUTATIONS, SEED)
+        ours: list[list[float]] = [[], [], []]
+
+        def take_turns(ready: Shingles, texts: Sequence[str], ours: list[list[float]]) -> None:
+            for _ in range(ROUNDS):
+                ours[0].append(cpu_seconds(lambda: ready.signatures(PERMUTATIONS, SEED)))
+                ours[1].append(cpu_seconds(lambda: step.signatures(texts)))
+                ours[2].append(cpu_seconds(lambda: [*map(split_shingles, texts)]))
+
+        step.signatures(texts[:1])
+        take_turns(ready, texts, ours)
         reply, theirs_nP = ask_peer(options.peer_python, {"part": "speed", "rounds": ROUNDS}, texts)
-        for _ in range(ROUNDS):  # on both sides of the peer: the machine may have changed
-            begin = time.process_time()
-            step.signatures(texts)
-            seconds.append(time.process_time() - begin)
-        begin = time.process_time()
-        counts = [len(shingles(text)) for text in texts]
-        in_python = time.process_time() - begin
-        ours = len(texts) / statistics.median(seconds)
+        take_turns(ready, texts, ours)  # on both sides of the peer: the machine may have changed
+        from_shingles, from_texts, cutting = (len(texts) / statistics.median(own) for own in ours)
         theirs = {way: len(texts) / those for way, those in reply["seconds"].items()}
         best = max(rate for way, rate in theirs.items() if way != "crc32")
+        whole = 1 / (1 / best + 1 / cutting)
         figures[name] = {
             "texts": len(texts),
-            "shingles": round(statistics.mean(counts), 1),
-            "equal": bool(np.all(made_nP == theirs_nP)),
-            "ours": round(ours),
-            "datasketch": {way: round(rate) for way, rate in theirs.items()},
-            "ratio": round(ours / best, 1),
-            "ratio_crc32": round(ours / theirs["crc32"], 1),
-            "shingles_in_python": round(len(texts) / in_python),
+            "shingles": round(statistics.mean(map(len, cut)), 1),
+            "equal": bool(np.all(made_nP == theirs_nP) and np.all(step.signatures(texts)[0] == theirs_nP)),
+            "from_shingles": round(from_shingles),
+            "datasketch_from_shingles": {way: round(rate) for way, rate in theirs.items()},
+            "ratio_from_shingles": round(from_shingles / best, 1),
+            "ratio_to_crc32": round(from_shingles / theirs["crc32"], 1),
+            "from_texts": round(from_texts),
+            "datasketch_from_texts": round(whole),
+            "ratio_from_texts": round(from_texts / whole, 1),
+            "from_texts_to_its_from_shingles": round(from_texts / best, 1),
         }
     return figures
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def split_shingles(text: str) -> list[bytes]:
+    words = text.lower().split()
+    return [" ".join(words[at : at + 5]).encode() for at in range(max(1, len(words) - 4))]
 
 
 # Recall and precision.

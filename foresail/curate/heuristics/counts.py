@@ -12,6 +12,7 @@ from foresail.curate.heuristics.columns import (
     BEGINS_LOWER,
     BEGINS_UPPER,
     ENDED,
+    ENDS_IN_COMMA,
     ENDS_IN_POINT,
     ENDS_SENTENCE,
     FIRST_OF_LINE,
@@ -32,8 +33,8 @@ LONG_WORD = 60  # characters
 LEAST_STOPS = 0.15  # of the words of a line
 # what count_words returns
 WORDS, SYLLABLES, IDEOGRAPHS, WITH_LETTER, SPACED, SPACED_CHARACTERS, CHARACTERS, LONG, SHOUTING = range(9)
-MIXING, SENTENCES, POINTS, LOWER_AFTER, STOPS, STOP_PAIRS, ODD_PAIRS = range(9, 16)
-COUNTS = 16
+MIXING, SENTENCES, POINTS, LOWER_AFTER, STOPS, STOP_PAIRS, ODD_PAIRS, COMMAS = range(9, 17)
+COUNTS = 17
 
 
 @compiled
@@ -59,6 +60,7 @@ def count_words(lengths: Array, flags: Array, stops: Array, odd: Array) -> Array
         counts[SHOUTING] += flag & SHOUTS > 0
         counts[MIXING] += flag & MIXED > 0
         counts[SENTENCES] += flag & ENDS_SENTENCE > 0
+        counts[COMMAS] += flag & ENDS_IN_COMMA > 0
         counts[STOPS] += stops[place] >= 0
         if place and not flag & FIRST_OF_LINE:
             before = flags[place - 1]

@@ -33,6 +33,7 @@ SYLLABLE_SCALE, IDEOGRAPH_SCALE = 4, 2
 WINDOW = 100  # words whose variety is measured
 LARGE_BLOCK = 20  # characters; smaller lines may repeat: names, dates, prices
 LONGEST = 10_000_000  # characters of a text that are measured: memory is bounded
+FEWEST_PAIRS = 8  # of stop words, before which the share of odd ones says nothing
 FEWEST_POINTS = 8  # sentences before which the share of small first letters says nothing
 TOPS_N, REPEATS_N = np.array(TOPS), np.array(REPEATS)
 NOT_MEASURED = math.nan  # breaks no limit
@@ -84,6 +85,7 @@ def word_values(counted: Array) -> dict[str, float]:
         "letter_words": with_letter / words,
         "capitals": shouting / words,
         "mixed_words": mixing / words,
+        "listed_words": int(counted[counts.COMMAS]) / words,
         "sentence_ends": sentences / max(in_words, 1.0),
         "lower_starts": lower_after / points if points >= FEWEST_POINTS else NOT_MEASURED,
     }
@@ -93,11 +95,11 @@ def stop_word_values(counted: Array, different: int | None, share: float | None)
     """None: nothing is known of the language."""
     if different is None:
         return dict.fromkeys(("stop_words", "stop_word_share", "odd_pairs"), NOT_MEASURED)
-    words = max(int(counted[counts.WORDS]), 1)
+    words, pairs = max(int(counted[counts.WORDS]), 1), int(counted[counts.STOP_PAIRS])
     return {
         "stop_words": different,
         "stop_word_share": int(counted[counts.STOPS]) / words if share is None else share,
-        "odd_pairs": int(counted[counts.ODD_PAIRS]) / words,
+        "odd_pairs": int(counted[counts.ODD_PAIRS]) / pairs if pairs >= FEWEST_PAIRS else NOT_MEASURED,
     }
 
 

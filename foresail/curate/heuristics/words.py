@@ -27,6 +27,7 @@ from foresail.curate.heuristics.characters import (
 from foresail.curate.heuristics.columns import (
     BEGINS_LOWER,
     BEGINS_UPPER,
+    ENDS_IN_COMMA,
     ENDS_IN_POINT,
     ENDS_SENTENCE,
     FIRST_OF_LINE,
@@ -43,6 +44,7 @@ compiled: Any = numba.njit(cache=True, nogil=True)
 
 PRIME, MIX, STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 ONE, NOTHING = np.uint64(1), np.uint64(0)
+COMMAS = (0x2C, 0x3B, 0x60C, 0x3001, 0xFF0C)
 SINGLE = np.uint64(0xFFFFFF)
 
 
@@ -131,13 +133,15 @@ def split_run(
                 if family and other and family != other:
                     flag |= MIXED
                 family = other
-            flag &= ~(ENDS_SENTENCE | ENDS_IN_POINT)
+            flag &= ~(ENDS_SENTENCE | ENDS_IN_POINT | ENDS_IN_COMMA)
             if uppers > 1 and uppers == length:
                 flag |= SHOUTS
             else:
                 flag &= ~SHOUTS
         else:
             inner, signs = fold(inner, code), signs + 1
+            if code in COMMAS and length:
+                flag |= ENDS_IN_COMMA
             if own == END:
                 mark = ENDS_SENTENCE | (ENDS_IN_POINT if code == 0x2E and length > 3 else 0)
                 if length:

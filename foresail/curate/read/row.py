@@ -14,6 +14,7 @@ from foresail.curate.read.piece import Source
 from foresail.data.corpus.documents import KEYS
 from foresail.data.files import excerpt
 
+MOST_VALUES = 1_000_000  # in lists and objects of one row
 LONGEST_ID = 512  # characters
 DEEPEST = 64  # lists in lists: writers of JSON give up at 250
 LARGEST = 2**63
@@ -24,7 +25,10 @@ def row_document(row: Any, place: str, source: Source) -> tuple[str, Document | 
         row = {"text": row}
     if not isinstance(row, dict):
         return place, Drop("not_object", excerpt_of(row))
-    row = plain(row)
+    try:
+        row = plain(row, Room(MOST_VALUES))
+    except TooMany:
+        return place, Drop("too_large", f"a row of more than {MOST_VALUES:,} values")
     id, id_key = row_id(row, place, source.id_key)
     text_key = next((key for key in ((source.text_key,) if source.text_key else KEYS) if key in row), None)
     if text_key is None:
@@ -61,7 +65,23 @@ def row_id(row: dict[str, Any], place: str, key: str | None) -> tuple[str, str |
     return place, None
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+class TooMany(Exception):
+    """A row of so many values is no document."""
+
+
+class Room:
+    """How many values a row may still have."""
+
+    def __init__(self, values: int) -> None:
+        self.values = values
+
+    def take(self, values: int) -> None:
+        self.values -= values
+        if self.values < 0:
+            raise TooMany
+
+
+def plain(value: Any, room: Room, depth: int = 0) -> Any:
     """What JSON can hold: dates as text, no bytes, no infinities, no half characters, nothing too deep."""
     match value:
         case str():
@@ -75,9 +95,11 @@ def plain(value: Any, depth: int = 0) -> Any:
         case dict() | list() | tuple() if depth >= DEEPEST:
             return None
         case dict():
-            return {mend(str(name)): plain(item, depth + 1) for name, item in value.items()}
+            room.take(len(value))
+            return {mend(str(name)): plain(item, room, depth + 1) for name, item in value.items()}
         case list() | tuple():
-            return [plain(item, depth + 1) for item in value]
+            room.take(len(value))
+            return [plain(item, room, depth + 1) for item in value]
         case bytes():
             return value.decode(errors="replace")
     return mend(str(value))

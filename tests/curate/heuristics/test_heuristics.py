@@ -119,10 +119,13 @@ def test_formulas_make_it_maths() -> None:
         ("#a #b #c", "signs"),
         ("aβcδe", "mixed_words"),
         ("the of a the", "odd_pairs"),
+        ("one, two, three,", "listed_words"),
     ],
 )
 def test_more_noise_never_measures_less(noise: str, measure_name: str) -> None:
-    text = prose(random.Random(9), 30)
+    text = (
+        prose(random.Random(9), 30) + "\nIt is in the house of the man and it was on the table for a day." * 3
+    )
     values = [measured(text + f"\n{noise}" * count).values[measure_name] for count in range(1, 30)]
     assert values == sorted(values)
     assert values[-1] > values[0]

@@ -16,6 +16,7 @@ from pydantic import Field
 from foresail.curate.document import Document, Drop
 from foresail.curate.extract.pdf.glyphs import Segment, page_segments
 from foresail.curate.extract.pdf.layout import reading_order
+from foresail.curate.extract.pdf.memory import at_most
 from foresail.curate.extract.pdf.paragraphs import join_lines
 from foresail.curate.extract.pdf.repeats import drop_repeats
 from foresail.curate.extract.pdf.streams import check_streams
@@ -24,6 +25,7 @@ from foresail.curate.step import StepFunction
 from foresail.recipe.tables.part import Part
 
 MAX_CHARS = 30_000_000  # of a document: a thousand novels are no document
+MEMORY = 2**31  # bytes; drawings that draw each other without end take more, and their process ends (crashed)
 UNREADABLE = 0.3  # of the characters: their fonts do not say which letters they are
 
 
@@ -41,7 +43,8 @@ def extract_pdf(document: Document, settings: ExtractPdf) -> Document | Drop:
     """A document that is no PDF is left as it is."""
     if document.media_type != "application/pdf":
         return document
-    outcome = pdf_text(document.content, settings)
+    with at_most(MEMORY):
+        outcome = pdf_text(document.content, settings)
     if isinstance(outcome, Drop):
         return outcome
     text, num_pages = outcome
