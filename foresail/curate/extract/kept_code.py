@@ -9,7 +9,7 @@ with a formula, comes back where its neighbour stays: the paragraph before it, o
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -42,9 +42,11 @@ def keep_code(page: Page, content: MainContent, marks: Marks) -> MainContent:
         if tree.kept_in(node):
             dropped.difference_update(range(node, page.ends[node]))
             root = node if node < root < page.ends[node] else root
-    for node in sorted({*code, *formulas}):
-        if tree.all_in(node) and not tree.kept_in(node) and tree.has_kept_neighbour(node):
-            root = tree.take_back(node, root, dropped)
+    away = sorted(node for node in {*code, *formulas} if tree.all_in(node) and not tree.kept_in(node))
+    for nodes in (away, away[::-1]):  # one that comes back brings the next, and then the one before
+        for node in nodes:
+            if not tree.came_back(node) and tree.has_kept_neighbour(node):
+                root = tree.take_back(node, root, dropped)
     return MainContent(root, frozenset(dropped), content.page_type)
 
 
@@ -126,6 +128,7 @@ class Tree:
         self.all = [0, *accumulate(is_text)]
         self.kept = [0, *accumulate(stays)]
         self.children: dict[int, list[int]] = {}
+        self.back: list[int] = []  # nodes that came back, in their order
 
     def all_in(self, node: int) -> int:
         return self.all[self.page.ends[node]] - self.all[node]
@@ -143,12 +146,16 @@ class Tree:
             siblings = self.siblings(parent)
             place = bisect_right(siblings, node) - 1
             beside = siblings[max(0, place - 1) : place + 2]
-            if any(self.kept_in(sibling) for sibling in beside if sibling != node):
+            if any(self.kept_in(other) or self.came_back(other) for other in beside if other != node):
                 return True
             if 2 * texts < self.all_in(parent):
                 return False
             node = parent
         return False
+
+    def came_back(self, node: int) -> bool:
+        place = bisect_right(self.back, node - 1)
+        return place < len(self.back) and self.back[place] < self.page.ends[node]
 
     def siblings(self, parent: int) -> list[int]:
         """Its children that hold text."""
@@ -159,6 +166,7 @@ class Tree:
     def take_back(self, node: int, root: int, dropped: set[int]) -> int:
         """The node stays, and what is around it in a dropped element does not. Returns the root with it."""
         page = self.page
+        insort(self.back, node)
         up = node
         path = [node]
         while up > 0 and up not in dropped and not root <= up < page.ends[root]:
