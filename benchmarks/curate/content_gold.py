@@ -42,7 +42,8 @@ def read_gold(wcxb: Path, magic: Path | None, apart: Path) -> list[GoldPage]:
     ids = {page["id"] for page in measured}
     sites = {site_of(page["url"]) for page in measured if page["url"]}
     pages = [*read_wcxb(wcxb), *(read_magic(magic) if magic else ())]
-    return [page for page in pages if page.id not in ids and page.site not in sites]
+    # a page without address may be of any site
+    return [page for page in pages if page.url and page.id not in ids and page.site not in sites]
 
 
 def read_wcxb(folder: Path) -> Iterator[GoldPage]:
@@ -58,7 +59,7 @@ def read_wcxb(folder: Path) -> Iterator[GoldPage]:
             id=file.stem,
             url=url,
             type="collection" if kind == "category" else kind,
-            site=site_of(url) or file.stem,
+            site=site_of(url),
             html=gzip.decompress(packed.read_bytes()).decode("utf-8", "replace"),
             gold=record["ground_truth"].get("main_content") or "",
         )

@@ -54,7 +54,7 @@ def descend(
 
 
 def fit_types(
-    pages: list[tuple[Array, str]], *, epochs: int = 15, decay: float = 1e-3
+    pages: list[tuple[Array, str]], *, epochs: int = 30, decay: float = 1e-3
 ) -> tuple[Array, Array]:
     types = len(PAGE_TYPES)
     found, bias = np.zeros((types, 1 << PAGE_BITS)), np.zeros(types)
@@ -66,7 +66,7 @@ def fit_types(
             buckets, name = pages[number]
             slope = softmax(found[:, buckets].sum(1) + bias)
             slope[PAGE_TYPES.index(name)] -= 1
-            slope *= (often["article"] / often[name]) ** 0.5
+            slope *= (often["article"] / often[name]) ** 0.2
             gradient = slope[:, None] + decay * found[:, buckets]
             squares[:, buckets] += gradient * gradient
             found[:, buckets] -= RATE * gradient / np.sqrt(squares[:, buckets])

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from maths_and_code_golds import Gold, bench_pages, fixtures
 
+from foresail.curate.extract.main_text import main_text
 from foresail.curate.extract.render.maths.symbols import SYMBOLS
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.whole_page import page_text
@@ -113,6 +114,7 @@ def rivals() -> dict[str, Extractor]:
 def ours() -> dict[str, Extractor]:
     return {
         "ours": lambda html: page_text(html, Rendering()),
+        "ours, main content": lambda html: main_text(html, "", Rendering())[0],
         "ours, plain": lambda html: page_text(html, Rendering(markup=False)),
     }
 

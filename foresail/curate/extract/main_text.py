@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from foresail.curate.extract.page import read_page
 from foresail.curate.extract.render.markdown import render
+from foresail.curate.extract.render.marks import find_marks
 from foresail.curate.extract.render.rendering import Rendering
 
 
 def main_text(html: str, url: str, rendering: Rendering) -> tuple[str, str]:
     """Two empty strings: the page has no main content."""
-    from foresail.curate.extract.content.main_content import find_main_content  # numba takes its time
+    # numba takes its time
+    from foresail.curate.extract.content.main_content import find_main_content
+    from foresail.curate.extract.kept_code import keep_code
 
     page = read_page(html)
     content = find_main_content(page, url)
     if content is None:
         return "", ""
-    return render(page, (content.root,), dropped=content.dropped, rendering=rendering), content.page_type
+    marks = find_marks(page)
+    content = keep_code(page, content, marks)
+    text = render(page, (content.root,), dropped=content.dropped, rendering=rendering, marks=marks)
+    return text, content.page_type

@@ -1,7 +1,7 @@
 """Extract: the text of whatever a document is: a page, a PDF, a book, a Word document. Texts pass as they are.
 
-[[steps]]
-step = "extract"
+[[step]]
+name = "extract"
 links = true
 """
 

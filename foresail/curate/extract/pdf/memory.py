@@ -1,4 +1,4 @@
-"""A lower limit of memory for a while: what cannot be measured beforehand ends its process before it fills a machine.
+"""A lower limit of memory for a while: what nobody can measure beforehand ends its process, and no machine.
 
 with at_most(2**31): …          # so much more than there is now
 """

@@ -24,6 +24,7 @@ from foresail.curate.extract.render.handle.code import code, pre
 from foresail.curate.extract.render.handle.inline import em, image, link, strong, subscript, superscript
 from foresail.curate.extract.render.handle.lists import definition, definitions, item, open_list, term
 from foresail.curate.extract.render.handle.tables import layout_cell, table
+from foresail.curate.extract.render.marks import Marks
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.render.walker import Handler, Walker
 
@@ -48,12 +49,13 @@ def render(
     dropped: Collection[int] = frozenset(),
     headings: Mapping[int, str] | None = None,
     rendering: Rendering | None = None,
+    marks: Marks | None = None,
 ) -> str:
     """The subtrees of `roots` in their order, without those of `dropped` (best a set).
 
     `headings` are lines to write before a node: what `read_thread` says of a post.
     """
-    walker = Walker(page, dropped, headings or {}, rendering or Rendering(), HANDLERS)
+    walker = Walker(page, dropped, headings or {}, rendering or Rendering(), HANDLERS, marks)
     walker.lines.asciimath = uses_asciimath(page)
     for root in roots:
         walker.walk(root, page.ends[root])

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from foresail.curate.extract.page import Page
 from foresail.curate.extract.render.ahead import Ahead
-from foresail.curate.extract.render.code.line_elements import BOX_HINTS
-from foresail.curate.extract.render.hints import Hints
 from foresail.curate.extract.render.lines import Lines
-from foresail.curate.extract.render.maths.formula import HINTS, Formula, FormulaReader
+from foresail.curate.extract.render.marks import Marks, find_marks
+from foresail.curate.extract.render.maths.formula import Formula
 from foresail.curate.extract.render.rendering import Rendering
 
 PROSE = frozenset("h1 h2 h3 h4 h5 h6 ul ol section article form nav".split())
@@ -30,15 +29,16 @@ class Walker:
         headings: Mapping[int, str],
         rendering: Rendering,
         handlers: Mapping[str, Handler],
+        marks: Marks | None = None,
     ) -> None:
         self.page = page
         self.dropped = dropped
         self.headings = headings
         self.rendering = rendering
         self.handlers = handlers
-        hints = Hints(page)
-        self.formulas = FormulaReader(page, hints.nodes(*HINTS))
-        self.boxes = hints.nodes(*BOX_HINTS)  # elements that may be a box of code
+        marks = marks or find_marks(page)
+        self.formulas = marks.formulas.anew()
+        self.boxes = marks.boxes  # elements that may be a box of code
         self.lines = Lines()
         self.closers: list[tuple[int, Close]] = []
         self.lists: list[list[int]] = []  # the next number of each open list; -1: bullets

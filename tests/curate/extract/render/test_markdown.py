@@ -71,3 +71,10 @@ def test_a_page_nested_ten_thousand_deep() -> None:
         text = render(flatten(serialized * depth + closing * depth), rendering=PLAIN)
         assert text.count("x") == depth
         assert len(text) < 200 * len(html)
+
+
+def test_a_table_of_layout_with_code_in_it_keeps_its_text() -> None:
+    cell = "<td><p>Long words around the code.</p><code>a = 1</code></td>"
+    page = read_page(f"<table><tr><td></td><td></td>{cell}<td></td><td></td></tr></table>")
+    text = render(page, rendering=Rendering(markup=False))
+    assert "Long words around the code." in text and "a = 1" in text

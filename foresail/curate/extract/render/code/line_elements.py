@@ -20,6 +20,8 @@ LIST_BOX = re.compile(
 TEXT_BOX = re.compile(
     r' class="(?:[^"]* )?code-?block[ "]|white-space: ?pre(?!-line)[^"]*monospace|monospace[^"]*white-space: ?pre'
 )
+BREAK_BOX = re.compile(r' class="(?:[^"]* )?code-?(?:box)?[ "]')  # of old forums: lines end in <br>
+IN_BREAK_BOX = frozenset(["", "br", "span", "b", "i", "em", "strong", "font", "div"])
 SIGNS = re.compile(r"[{};=]\s*$|\)\s*$", re.MULTILINE)
 LINES = frozenset(["div", "p", "span", "td", "li"])
 
@@ -31,6 +33,8 @@ def is_code_box(page: Page, node: int) -> bool:
         return True
     if LIST_BOX.search(attributes):
         return is_list_of_lines(page, node)
+    if BREAK_BOX.search(attributes):
+        return is_text_with_breaks(page, node)
     return TEXT_BOX.search(attributes) is not None and is_bare_text(page, node)
 
 
@@ -45,6 +49,15 @@ def is_list_of_lines(page: Page, node: int) -> bool:
     items = [child for child in page.children(lists[0]) if names[child]]
     return len(items) > 1 and all(
         names[item] == "li" and BLOCKS.isdisjoint(names[item + 1 : ends[item]]) for item in items
+    )
+
+
+def is_text_with_breaks(page: Page, node: int) -> bool:
+    """<div class="code">x = 1<br>y = 2</div>, with empty elements in it at most."""
+    inside = range(node + 1, page.ends[node])
+    return "br" in page.names[node + 1 : page.ends[node]] and all(
+        page.names[at] in IN_BREAK_BOX and (page.names[at] != "div" or not page.text(at).strip())
+        for at in inside
     )
 
 

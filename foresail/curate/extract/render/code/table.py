@@ -36,7 +36,10 @@ def code_table(page: Page, node: int, table: Table) -> str | None:
             lines.append("")
     if not is_code or 2 * numbered <= len(table.rows):
         return None
-    return "\n".join(lines).strip("\n").rstrip()
+    code = "\n".join(lines).strip("\n").rstrip()
+    everything = sum(len(page.text(cell).strip()) for row in table.rows for cell in row)
+    # a table of layout with empty cells in columns, and code somewhere in it
+    return code if 4 * len(code) >= everything > 0 else None
 
 
 def is_code_element(page: Page, node: int) -> bool:

@@ -9,6 +9,7 @@ A formula that stands twice in the page, rendered and as its source, is read onc
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
 
 from foresail.curate.extract.page import Page, read_page
@@ -94,6 +95,12 @@ class FormulaReader:
         self.maths = Ahead(page, names)
         self.drawings = Ahead(page, frozenset(["mjx-math"]))
         self.no_source_before = 0  # no drawn element before this node has its source in an attribute
+
+    def anew(self) -> FormulaReader:
+        """For another walk, from the page's begin."""
+        reader = copy(self)
+        reader.no_source_before = 0
+        return reader
 
     def read(self, node: int) -> Formula | None:
         """The formula that this element is: "" for the drawn copy of one, None where it is something else."""
