@@ -90,5 +90,5 @@ ROWS: dict[str, Maker] = {
     "value.parquet": parquet_value,
     "footer.parquet": lambda size: b"PAR1" + bytes(100) + struct.pack("<I", 2**31 - 1) + b"PAR1",
     "empty.parquet": lambda size: b"",
-    "old.doc": lambda size: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(10**6),
+    "old.doc": lambda size: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(10**5),
 }

@@ -1,10 +1,10 @@
 """Tokens per character of tokenizers that `foresail tokenizer train` makes, beside those of known models.
 
     python benchmarks/tokenizer/fertility.py --out runs/fertility
-    python benchmarks/tokenizer/fertility.py --out runs/fertility --arms merged --part all
+    python benchmarks/tokenizer/fertility.py --out runs/fertility --arms joint --part all
 
-Arms: `merged` is recipes/tokenizer/sea-64k.toml, `joint` trains one BPE on the same texts and to the same size,
-`superwords` has a second stage. `pattern` trains Thai alone, by GPT-2's pattern and by ours.
+Arms: `joint` is recipes/tokenizer/sea-64k.toml, `merged` makes sub-tokenizers of the same groups and merges them to
+the same size, `superwords` has a second stage. `pattern` trains Thai alone, by GPT-2's pattern and by ours.
 
 Part `all` trains on every text but the declaration of human rights, and measures on that. Part `sources` keeps one
 source of several languages out of training as well (HELD_OUT), and measures on both: a recipe that only fits the
@@ -38,9 +38,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared/data"
 RECIPE = ROOT / "recipes/tokenizer/sea-64k.toml"
 ARMS: dict[str, list[str]] = {
-    "merged": [],
     "joint": ["training=joint"],
-    "superwords": ["superwords.tokens=8000"],
+    "merged": ["training=merged"],
+    "superwords": ["training=joint", "superwords.tokens=8000"],
 }
 RIVALS = ("gemma3", "qwen2_5", "llama3", "deepseek_v3", "o200k_base/o200k_base.tiktoken.xz")
 # Wikipedia, news and talks where a language has them.

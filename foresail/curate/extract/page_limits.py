@@ -78,7 +78,7 @@ def check_formatting(html: str, tags: int) -> None:
 def check_attributes(html: str) -> None:
     steps = 0
     for part in html.split(">"):
-        if len(part) > LONG_TAG and (start := part.rfind("<")) >= 0 and len(part) - start > LONG_TAG:
-            steps += len(QUOTED.sub(" ", part[start:]).split()) ** 2
+        if len(part) > LONG_TAG and (tag := TAG.search(part)) and len(part) - tag.start() > LONG_TAG:
+            steps += len(QUOTED.sub(" ", part[tag.start() :]).split()) ** 2
     if steps > 2 * MAX_STEPS:
         raise Refused("damaged", f"tags with thousands of attributes; about {int(steps**0.5):,}")

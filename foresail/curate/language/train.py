@@ -22,6 +22,7 @@ from foresail.data.files import open_bytes, parse_json
 
 LONGEST = 300  # letters of an example
 SHORTEST = 6
+TEMPERATURE = 1.5  # of the scores: where sources were held out, probabilities were that much too sure
 SMALL = 2  # steps of 127; a third of the file's size, and nothing is lost
 MARKUP = re.compile(
     r"^ {0,3}```[^\n]*\n.*?^ {0,3}```|`[^`\n]*`|\]\([^)\s]*\)|<[^<>\n]*>|https?://\S+", re.S | re.M
@@ -128,8 +129,8 @@ def quantize(names: Sequence[str], weights: np.ndarray, bias: np.ndarray) -> Lan
     return LanguageModel(
         labels=tuple(name.partition("-")[0] for name in names),
         weights=np.where(np.abs(steps) <= SMALL, 0, steps).astype(np.int8),
-        scale=scale,
-        bias=bias,
+        scale=(scale / TEMPERATURE).astype(np.float32),
+        bias=(bias / TEMPERATURE).astype(np.float32),
     )
 
 

@@ -82,7 +82,7 @@ class ReadPiece:
     def place(self) -> str:
         name = self.names[0]
         if len(self.files) > 1:
-            return f"{name} and {len(self.files) - 1} more up to {self.files[-1]}"
+            return f"{name} and {len(self.files) - 1} more up to {printable(self.files[-1])}"
         return name if self.stop is None else f"{name}, {self.start} to {self.stop}"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -62,12 +63,22 @@ def first_stage(
         note(f"{name}: {len(pieces.characters):,} characters, {len(pieces.merged):,} candidates")
     vocabulary = fill(
         interleave([*groups.values()], shares),
-        base=spell(character for pieces in groups.values() for character in pieces.characters),
+        base=spell(with_parts(character for pieces in groups.values() for character in pieces.characters)),
         size=size,
         pattern=WORDS,
         note=note,
     )
     return groups, vocabulary
+
+
+def with_parts(characters: Iterable[str]) -> Iterator[str]:
+    """Characters, and the letters and marks that they are made of, so that no text of these is written as bytes.
+
+    with_parts(["é"]) -> "é", "e", "\u0301"
+    """
+    for character in characters:
+        yield character
+        yield from unicodedata.normalize("NFD", character)
 
 
 def add_superwords(

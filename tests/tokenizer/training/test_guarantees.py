@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -18,7 +19,8 @@ from foresail.tokenizer.training.reachable import is_text
 from foresail.tokenizer.training.recipe import TokenizerRecipe
 
 TEXTS = {
-    "latin": ["the tall ship's crew can't sail, it's 1999 — kapal berlayar, siya't ako\n"] * 40,
+    "latin": ["the tall ship's crew can't sail, it's 1999 — kapal berlayar, siya't ako, tiếng Việt ếệượ đ\n"]
+    * 40,
     "thai": ["เรือแล่นในทะเล กำลัง ที่นี่ น้ำใหญ่ ๑๒"] * 40,
     "others": ["船在海上航行。 हिन्दी में العَرَبِيَّة 👩‍🚀🏳️‍🌈 𐍈 𠀀𠀁"] * 40,
 }
@@ -98,6 +100,13 @@ def test_no_token_has_two_digits_or_too_many_characters_or_begins_inside_a_chara
             assert len(text) <= (32 if form == "superwords" else 16)
             assert not any(character.isnumeric() for character in text) or len(text) == 1
             assert text.encode() in (token, b"")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_decomposed_letters_are_not_written_as_bytes(form: str) -> None:
+    """Tones of Vietnamese as marks behind their letters, as old files and PDFs have them."""
+    text = unicodedata.normalize("NFD", "tiếng Việt được")
+    assert all(is_text(spelled_tokens(form)[number]) for number in trained(form).encode(text))
 
 
 # Names of control tokens in a document are text.
