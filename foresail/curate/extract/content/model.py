@@ -1,6 +1,6 @@
 """The trained scorer: how likely every block of a page belongs to its main content, and which type the page has.
 
-The weights are made by benchmarks/curate/train_content_scorer.py and lie beside this file.
+The weights lie beside this file. benchmarks/curate/train_content_scorer.py trains new ones.
 """
 
 from __future__ import annotations
