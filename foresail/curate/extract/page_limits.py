@@ -21,7 +21,7 @@ MAX_REPEATED = (
 )
 HARMLESS = 14_000  # tags, which cannot make more steps than that
 LONG = 2**10  # characters
-LONG_PART = re.compile(r">[^>]{%d,}" % LONG)
+LONG_PART = re.compile(rf">[^>]{{{LONG},}}")
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 OPENED = re.compile(r"<(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s>]", re.IGNORECASE)
 FORMATTING = re.compile(r"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)(\s[^>]*)?>", re.IGNORECASE)
