@@ -14,6 +14,8 @@ import uuid
 import zipfile
 from collections.abc import Mapping
 
+from small_doc import old_letter
+
 PAGE = (
     "<!doctype html><html><head><title>Ships</title></head><body><nav><a href='/'>home</a></nav>"
     "<h1>Ships</h1><p>A ship &amp; its <b>crew</b> sail to the <a href='/port'>port</a>.</p>"
@@ -52,7 +54,7 @@ def small_files() -> dict[str, bytes]:
         "paper.pdf": drawn_pdf(),
         "book.epub": book(),
         "letter.docx": letter(),
-        "old.doc": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + b"W\0o\0r\0d\0",
+        "old.doc": old_letter(),
     }
 
 

@@ -12,6 +12,7 @@ STEPS: dict[str, str] = {
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
+    "extract_doc": "foresail.curate.extract.doc.step:ExtractDoc",
     "extract_docx": "foresail.curate.extract.docx.step:ExtractDocx",
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",

@@ -36,7 +36,7 @@ EXPECTED = {  # by file: what the reader or the extraction says
     "pages.pdf": "damaged",
     "zeros.pdf": "no_text_layer",
     "flate-three-times.pdf": "damaged",
-    "old.doc": "doc_unsupported",
+    "old.doc": "damaged",
     "self.html": "unreadable",
     "zero.txt": "unreadable",
     "pipe.html": "unreadable",

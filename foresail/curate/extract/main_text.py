@@ -9,6 +9,7 @@ from foresail.curate.extract.page import read_page
 from foresail.curate.extract.render.markdown import render
 from foresail.curate.extract.render.marks import find_marks
 from foresail.curate.extract.render.rendering import Rendering
+from foresail.curate.extract.thread import post_headings
 
 
 def main_text(html: str, url: str, rendering: Rendering) -> tuple[str, str]:
@@ -23,5 +24,8 @@ def main_text(html: str, url: str, rendering: Rendering) -> tuple[str, str]:
         return "", ""
     marks = find_marks(page)
     content = keep_code(page, content, marks)
-    text = render(page, (content.root,), dropped=content.dropped, rendering=rendering, marks=marks)
+    headings = post_headings(page, authors=rendering.authors)
+    text = render(
+        page, (content.root,), dropped=content.dropped, headings=headings, rendering=rendering, marks=marks
+    )
     return text, content.page_type

@@ -41,6 +41,8 @@ NOT_OPEN = frozenset(
 def check_page(html: str) -> None:
     """Raises Refused."""
     tags = html.count("<")
+    if tags > 4 * MAX_TAGS:  # far too many, also if some are no tags: they are not even listed
+        raise Refused("too_large", f"a page with {tags:,} “<”; {MAX_TAGS:,} tags are allowed")
     if tags > HARMLESS:
         check_depth(html)
     if len(OPENED.findall(html)) * tags > MAX_REPEATED:

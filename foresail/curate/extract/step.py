@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.extract.doc.step import extract_doc
 from foresail.curate.extract.docx.step import extract_docx
 from foresail.curate.extract.epub.step import extract_epub
 from foresail.curate.extract.main_text import main_text
@@ -40,6 +41,7 @@ class Extract(Rendering):
             MEDIA_TYPES["pdf"]: ExtractPdf(markup=self.markup, max_pages=self.max_pages).open(),
             MEDIA_TYPES["epub"]: partial(extract_epub, settings=self),
             MEDIA_TYPES["docx"]: partial(extract_docx, settings=self),
+            MEDIA_TYPES["doc"]: partial(extract_doc, settings=self),
         }
         return partial(dispatch, extractors=extractors)
 

@@ -20,11 +20,13 @@ from foresail.curate.document import Document, Drop
 from foresail.curate.read.budget import Damaged
 from foresail.curate.read.files import damage_of_stream, open_regular, open_unpacked
 from foresail.curate.read.piece import ReadPiece, Record, Source
-from foresail.curate.read.row import row_document
+from foresail.curate.read.row import MOST_VALUES, row_document
 from foresail.data.files import excerpt
 
 SKIPPED_AT_ONCE = 2**20
 HOPELESS = 64  # a line so many times over the limit ends the file: it is a bomb, not text
+LONG_ROW = 2**22  # bytes; in these, signs of values are counted before they become objects
+SIGNS = (b"[", b"{", b'":')
 BOM = b"\xef\xbb\xbf"
 
 
@@ -85,6 +87,8 @@ def skip_line(stream: IO[bytes], limit: int) -> int:
 
 
 def parse_line(line: bytes, place: str, source: Source) -> tuple[str, Document | Drop]:
+    if len(line) > LONG_ROW and sum(map(line.count, SIGNS)) > 4 * MOST_VALUES:
+        return place, Drop("too_large", f"a row of far more than {MOST_VALUES:,} values")
     try:
         text = line if source.encoding == "auto" else line.decode(source.encoding)
         return row_document(parse_json(text), place, source)

@@ -40,12 +40,23 @@ def parquet_records(piece: ReadPiece) -> Iterator[Record]:
         stop = metadata.num_row_groups if piece.stop is None else piece.stop
         number = sum(metadata.row_group(group).num_rows for group in range(piece.start))
         for group in range(piece.start, min(stop, metadata.num_row_groups)):
+            if (size := mean_value(metadata.row_group(group))) > piece.source.max_document_bytes:
+                drop = Drop("too_large", f"row group {group}: a column of {size:,} bytes a value in the mean")
+                yield partial(drop_record, f"{name}:{number}", drop)
+                number += metadata.row_group(group).num_rows
+                continue
             try:
                 yield from group_records(file, group, number, name, piece.source, budget)
             except Damaged as damage:
                 yield partial(drop_record, f"{name}:{number}", damage.drop)
                 return
             number += metadata.row_group(group).num_rows
+
+
+def mean_value(group: Any) -> int:
+    """Bytes, in the column with the longest values: one of a gigabyte is not unpacked."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return max((column.total_uncompressed_size // max(column.num_values, 1) for column in columns), default=0)
 
 
 def group_records(

@@ -42,6 +42,10 @@ class Block:
 
 def warc_records(piece: ReadPiece) -> Iterator[Record]:
     path, name = Path(piece.folder, piece.files[0]), piece.names[0]
+    if path.suffix.lower() in (".xz", ".bz2"):
+        drop = Drop("unsupported_packing", "WARC files are plain, .gz, .zst or .lz4; pack this one anew")
+        yield partial(drop_record, f"{name}:0", drop)
+        return
     try:
         stream = open_regular(path)
     except Damaged as damage:

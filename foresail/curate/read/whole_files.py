@@ -16,10 +16,7 @@ from foresail.curate.read.piece import ReadPiece, Record, Source
 BINARY = ("pdf", "epub", "docx", "doc", "rtf")
 CONVERT = "convert it with LibreOffice: soffice --headless --convert-to docx FILE"
 LOCKED = "EncryptedPackage".encode("utf-16-le")  # a .docx with a password is wrapped as an old .doc
-UNSUPPORTED = {
-    "doc": Drop("doc_unsupported", f"a .doc of Word 97 to 2003; {CONVERT}"),
-    "rtf": Drop("rtf_unsupported", f"Rich Text Format; {CONVERT}"),
-}
+RTF_UNSUPPORTED = Drop("rtf_unsupported", f"Rich Text Format; {CONVERT}")
 
 
 def file_records(piece: ReadPiece) -> Iterator[Record]:
@@ -53,8 +50,8 @@ def make_document(
         return Drop("empty")
     if kind == "doc" and LOCKED in content:
         return Drop("encrypted", "an Office document with a password")
-    if kind in UNSUPPORTED:
-        return UNSUPPORTED[kind]
+    if kind == "rtf":
+        return RTF_UNSUPPORTED
     metadata = {}
     if kind in ("text", "markdown"):
         if is_binary(content):

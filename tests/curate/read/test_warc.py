@@ -74,7 +74,7 @@ def test_codings_of_a_response_are_undone(tmp_path: Path, headers: bytes, body: 
         (response(b"", PAGE), "document"),
         (response(b"Content-Type: text/html\r\n", b""), "empty"),
         (response(b"Content-Type: text/plain\r\n", b"a\0b"), "binary"),
-        (response(b"Content-Type: application/msword\r\n", b"a"), "doc_unsupported"),
+        (response(b"Content-Type: application/rtf\r\n", b"a"), "rtf_unsupported"),
         (response(b"Content-Encoding: gzip\r\n", gzipped(bytes(10**6))), "too_large"),
         (response(b"Content-Encoding: gzip\r\n", gzipped(PAGE)[:-9]), "truncated"),
         (response(b"", PAGE, b"two hundred"), "damaged"),

@@ -53,7 +53,7 @@ def render(
 ) -> str:
     """The subtrees of `roots` in their order, without those of `dropped` (best a set).
 
-    `headings` are lines to write before a node: what `read_thread` says of a post.
+    `headings` are lines to write before a node: what `post_headings` says of a post.
     """
     walker = Walker(page, dropped, headings or {}, rendering or Rendering(), HANDLERS, marks)
     walker.lines.asciimath = uses_asciimath(page)

@@ -15,4 +15,4 @@ class Rendering(Part):
     )
     links: bool = Field(False, description="[text](address) instead of the text alone (Markdown only)")
     emphasis: bool = Field(True, description="**bold** and *italic* (Markdown only)")
-    authors: bool = Field(False, description="names in the headings of a thread's posts")
+    authors: bool = Field(False, description="of a thread's posts: a heading with name and likes for each")
