@@ -103,6 +103,9 @@ def formula_nodes(page: Page, reader: FormulaReader) -> Iterator[int]:
             end = formula.end
             if formula.latex:
                 yield node
+    joined = "\n".join(page.data)
+    if not any(sign in joined for sign in TEX):
+        return
     names, parents = page.names, page.parents
     for node in [node for node, text in enumerate(page.data) if "\\" in text or "$$" in text]:
         is_prose = not names[node] and names[parents[node]] not in NO_TEXT

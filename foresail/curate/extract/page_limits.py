@@ -20,8 +20,10 @@ MAX_REPEATED = (
     2_000_000  # elements: "<font size=1><font size=2>…" is opened again in each paragraph that follows
 )
 HARMLESS = 14_000  # tags, which cannot make more steps than that
-LONG_TAG = 2**10  # characters
+LONG = 2**10  # characters
+LONG_PART = re.compile(rf">[^>]{{{LONG},}}")
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+OPENED = re.compile(r"<(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s>]", re.IGNORECASE)
 FORMATTING = re.compile(r"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)(\s[^>]*)?>", re.IGNORECASE)
 QUOTED = re.compile("=\\s*(?:\"[^\"]*\"|'[^']*')")
 NOT_OPEN = frozenset(
@@ -43,9 +45,9 @@ def check_page(html: str) -> None:
         raise Refused("too_large", f"a page with {tags:,} “<”; {MAX_TAGS:,} tags are allowed")
     if tags > HARMLESS:
         check_depth(html)
-    if tags * tags > 4 * MAX_REPEATED:
+    if len(OPENED.findall(html)) * tags > MAX_REPEATED:
         check_formatting(html, tags)
-    if len(html) > LONG_TAG:
+    if len(html) > LONG:
         check_attributes(html)
 
 
@@ -79,8 +81,8 @@ def check_formatting(html: str, tags: int) -> None:
 
 def check_attributes(html: str) -> None:
     steps = 0
-    for part in html.split(">"):
-        if len(part) > LONG_TAG and (tag := TAG.search(part)) and len(part) - tag.start() > LONG_TAG:
+    for part in [html[: html.find(">")], *LONG_PART.findall(html)]:
+        if (tag := TAG.search(part)) and len(part) - tag.start() > LONG:
             steps += len(QUOTED.sub(" ", part[tag.start() :]).split()) ** 2
     if steps > 2 * MAX_STEPS:
         raise Refused("damaged", f"tags with thousands of attributes; about {int(steps**0.5):,}")

@@ -22,7 +22,7 @@ from foresail.curate.extract.pdf.step import ExtractPdf
 from foresail.curate.extract.refused import Refused
 from foresail.curate.extract.render.rendering import Rendering
 from foresail.curate.extract.whole_page import page_text, text_type
-from foresail.curate.read.encoding import decode_text
+from foresail.curate.read.encoding import declared_charset, decode_text
 from foresail.curate.read.kinds import MEDIA_TYPES
 from foresail.curate.step import Outcome, StepFunction
 
@@ -55,7 +55,8 @@ def dispatch(document: Document, extractors: dict[str, StepFunction]) -> Outcome
 
 
 def extract_page(document: Document, settings: Extract) -> Document | Drop:
-    html, _ = decode_text(document.content, hint=str(document.metadata.get("charset", "")))
+    hint = str(document.metadata.get("charset", "")) or declared_charset(document.content)
+    html, _ = decode_text(document.content, hint=hint)
     metadata = document.metadata
     try:
         if settings.scope == "whole":

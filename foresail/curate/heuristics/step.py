@@ -65,6 +65,9 @@ class Heuristics(CheckedPart):
             if name not in MEASURES
         )
 
+    def files(self) -> tuple[str, ...]:
+        return (self.rules,) if self.rules else ()
+
     def open(self) -> StepFunction:
         from foresail.curate.heuristics.rules import read_rules
         from foresail.curate.heuristics.stop_words import StopWords

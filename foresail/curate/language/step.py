@@ -59,6 +59,9 @@ class Language(Part):
         "", description="a fastText .bin or a model of train-language; default: the one shipped"
     )
 
+    def files(self) -> tuple[str, ...]:
+        return (self.model,) if self.model else ()
+
     def preflight(self) -> None:
         known = open_model(self.model).languages
         if known and (unknown := sorted({*self.keep} - {*known, "other", UNDECIDED})):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 from pydantic import Field
@@ -55,6 +56,9 @@ class BlockedUrls(CheckedPart):
                 re.compile(pattern)
             except re.error as error:
                 yield f"patterns: {pattern} is no regular expression: {error}"
+
+    def files(self) -> list[Path]:
+        return list_files((*self.lists, *self.word_lists, *self.allow_lists))
 
     def open(self) -> StepFunction:
         return UrlVerdicts(

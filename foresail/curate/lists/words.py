@@ -60,6 +60,9 @@ class BlockedWords(CheckedPart):
         if self.default and self.default not in languages:
             yield f"default: no list is for {self.default}; lists are for {', '.join(languages) or 'all languages'}"
 
+    def files(self) -> list[Path]:
+        return list_files(self.lists)
+
     def open(self) -> StepFunction:
         entries: dict[str, list[str]] = {ALL: []}
         for language, file in files_by_language(self.lists):

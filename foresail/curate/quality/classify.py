@@ -62,6 +62,9 @@ class Classify(CheckedPart):
         if not self.model.strip():
             yield 'model is empty; write model = "quality.npz"'
 
+    def files(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def preflight(self) -> None:
         self.load()
 

@@ -38,6 +38,9 @@ class ModelStep(CheckedPart):
         """Whether the checkpoint must have a score head."""
         return False
 
+    def files(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def preflight(self) -> None:
         from foresail.tokenizer.tokenizer import Tokenizer
 

@@ -1,6 +1,7 @@
 """How much a packed file may come to: a gigabyte, and beyond that 200 times its size.
 
-Pages come to 5 to 50 times, bombs to thousands and millions of times. What is behind the budget is not read.
+Ordinary pages come to 2 to 15 times, bombs to thousands and millions of times. What is behind the budget is not
+read.
 
     BufferedReader(Budgeted(gzip.open("a.jsonl.gz"), budget_of(path)))      raises Damaged("too_large", …)
 """

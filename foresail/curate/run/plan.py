@@ -1,7 +1,7 @@
 """What a curation folder was begun with; it goes on only with the same sources and steps.
 
 `plan.json` holds the steps as the recipe has them, the code of users' steps, and the size and a checksum of the two
-ends of every file that is read.
+ends of every file that is read, and of the models, rules and lists of steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foresail.data.corpus.documents import describe_file
 from foresail.data.jobs.plan import PLAN
 from foresail.runlog.atomic import write_text
 
-FORMAT = 1
+FORMAT = 2
 
 
 def pieces_of(recipe: CurationRecipe) -> list[ReadPiece]:
@@ -37,12 +37,24 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
         "format": FORMAT,
         "sources": [describe_piece(piece) for piece in pieces],
         "steps": [
-            {"name": step.name, "keys": step.keys, "code": code_fingerprint(step.name)}
+            {
+                "name": step.name,
+                "keys": step.keys,
+                "code": code_fingerprint(step.name),
+                "files": describe_files(step.settings),
+            }
             for step in recipe.steps
         ],
         "seed": recipe.curation.seed,
         "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
     }
+
+
+def describe_files(settings: Any) -> list[dict[str, Any]]:
+    """The models, rules and lists that a step reads. A folder is its files."""
+    paths = [Path(path) for path in settings.files()] if hasattr(settings, "files") else []
+    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    return [describe_file(file) for file in files if file.is_file()]
 
 
 def describe_piece(piece: ReadPiece) -> dict[str, Any]:
@@ -86,6 +98,8 @@ def difference(before: dict[str, Any], plan: dict[str, Any]) -> str:
             return f"another {keys[0]} of step#{number} ({new['name']})"
         if old["code"] != new["code"]:
             return f"other code of step#{number} ({new['name']})"
+        if old.get("files") != new["files"]:
+            return f"other files of step#{number} ({new['name']}): {other_file(old.get('files', []), new['files'])}"
     if len(before["steps"]) != len(plan["steps"]):
         return f"{len(before['steps'])} steps, not {len(plan['steps'])}"
     if before["sources"] != plan["sources"]:
@@ -95,3 +109,8 @@ def difference(before: dict[str, Any], plan: dict[str, Any]) -> str:
     if before.get("seed") != plan["seed"]:
         return f"another seed, {before.get('seed')}"
     return "other limits of CPU time or memory"
+
+
+def other_file(before: Sequence[dict[str, Any]], files: Sequence[dict[str, Any]]) -> str:
+    changed = [file["path"] for file in files if file not in before]
+    return str((changed or [file["path"] for file in before if file not in files])[0])

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from foresail.curate.read.encoding import decode_text, is_binary
+from foresail.curate.read.encoding import declared_charset, decode_text, is_binary
 
 TEXTS = {
     "th": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ต่างมีเหตุผลและมโนธรรม",
@@ -64,6 +64,13 @@ def test_orders_and_hints():
     assert decode_text(data, "iso8859-2")[1] == "iso8859-2"
     assert decode_text(data, hint="none-such")[0] == TEXTS["cs"]
     assert decode_text("Würde".encode("cp1252"), hint="utf-8")[0] == "Würde"
+
+
+def test_a_page_says_its_encoding():
+    page = b'<html><head><META http-equiv="Content-Type" content="text/html; charset=iso-8859-2"></head>'
+    assert declared_charset(page) == "iso-8859-2"
+    assert declared_charset(b"<meta charset=tis-620>") == "tis-620"
+    assert declared_charset(b"<p>charset=utf-8 is usual" + b"<meta " * 10_000) == ""
 
 
 def test_nul_bytes_are_no_text():

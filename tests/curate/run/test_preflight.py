@@ -46,3 +46,13 @@ def test_the_shipped_recipes_load_and_name_what_to_bring(file: Path) -> None:
 
 def test_both_papers_have_a_recipe() -> None:
     assert [file.stem for file in RECIPES] == ["compass-v2", "mimo"]
+
+
+def test_a_stopped_run_does_not_go_on_with_other_rules(tmp_path: Path) -> None:
+    rules = tmp_path / "mine.toml"
+    rules.write_text("[all.too_short]\nwords = {least = 3}\n")
+    recipe = small_recipe(tmp_path, {"name": "heuristics", "rules": str(rules)})
+    curate(recipe)
+    rules.write_text("[all.too_short]\nwords = {least = 4}\n")
+    with pytest.raises(ValueError, match=r"other files of step#1 \(heuristics\): .*mine.toml"):
+        curate(recipe)

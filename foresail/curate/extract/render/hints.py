@@ -15,19 +15,19 @@ from foresail.curate.extract.page import Page
 
 class Hints:
     def __init__(self, page: Page) -> None:
-        lowered = [
-            data.lower() + "\n" if name else "" for name, data in zip(page.names, page.data, strict=True)
-        ]
+        data = page.data
+        self.elements = [node for node, name in enumerate(page.names) if name and data[node]]
+        lowered = [data[node].lower() + "\n" for node in self.elements]
         self.text = "".join(lowered)
         self.starts = [0, *accumulate(map(len, lowered))]
 
     def nodes(self, *words: str) -> set[int]:
         """Words are lower-case, whatever the page has."""
-        text, starts, found = self.text, self.starts, set[int]()
+        text, starts, nodes = self.text, self.starts, set[int]()
         for word in words:
             at = text.find(word)
             while at >= 0:
-                node = bisect_right(starts, at) - 1
-                found.add(node)
-                at = text.find(word, starts[node + 1])
-        return found
+                place = bisect_right(starts, at)
+                nodes.add(self.elements[place - 1])
+                at = text.find(word, starts[place])
+        return nodes
