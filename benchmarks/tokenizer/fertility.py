@@ -4,11 +4,13 @@
     python benchmarks/tokenizer/fertility.py --out runs/fertility --arms joint --part all
 
 Arms: `joint` is recipes/tokenizer/sea-64k.toml, `merged` makes sub-tokenizers of the same groups and merges them to
-the same size, `superwords` has a second stage. `pattern` trains Thai alone, by GPT-2's pattern and by ours.
+the same size, `superwords` has a second stage, `unweighted` counts every text once. `pattern` trains Thai alone, by
+GPT-2's pattern and by ours.
 
-Part `all` trains on every text but the declaration of human rights, and measures on that. Part `sources` keeps one
-source of several languages out of training as well (HELD_OUT), and measures on both: a recipe that only fits the
-declaration is seen by it. Tokenizers are kept in --out and not trained again; figures are in figures.json.
+Part `all` trains on every text but the declaration of human rights, and measures on that. Parts `sources` and
+`news` keep one source of several languages out of training as well (HELD_OUT), and measure on both: a recipe that
+only fits the declaration is seen by it. Tokenizers are kept in --out and not trained again; figures are in
+figures.json.
 """
 
 from __future__ import annotations
@@ -41,20 +43,32 @@ ARMS: dict[str, list[str]] = {
     "joint": ["training=joint"],
     "merged": ["training=merged"],
     "superwords": ["training=joint", "superwords.tokens=8000"],
+    "unweighted": ["training=joint"],
 }
 RIVALS = ("gemma3", "qwen2_5", "llama3", "deepseek_v3", "o200k_base/o200k_base.tiktoken.xz")
-# Wikipedia, news and talks where a language has them.
-HELD_OUT = {
-    "en": "c4_demo",
-    "zh": "k8s_docs_ccby",
-    "id": "ud_gsd_wiki_ccbysa",
-    "ms": "ted_ccbyncnd",
-    "th": "xquad_wiki_ccbysa",
-    "vi": "xquad_wiki_ccbysa",
-    "tl": "ud_newscrawl_ccbysa",
-    "pt": "k8s_docs_ccby",
-    "es": "xquad_wiki_ccbysa",
-    "ro": "xquad_wiki_ccbysa",
+HELD_OUT: dict[str, dict[str, str]] = {
+    "all": {},
+    "sources": {
+        "en": "c4_demo",
+        "zh": "k8s_docs_ccby",
+        "id": "ud_gsd_wiki_ccbysa",
+        "ms": "ted_ccbyncnd",
+        "th": "xquad_wiki_ccbysa",
+        "vi": "xquad_wiki_ccbysa",
+        "tl": "ud_newscrawl_ccbysa",
+        "pt": "k8s_docs_ccby",
+        "es": "xquad_wiki_ccbysa",
+        "ro": "xquad_wiki_ccbysa",
+    },
+    "news": {
+        "en": "wikipedia_demo",
+        "id": "news_mesolitica",
+        "ms": "news_majoriti_mesolitica",
+        "th": "ud_tud_ccbysa",
+        "vi": "ud_vtb_ccbysa",
+        "tl": "alt_wikinews_ccby",
+        "pt": "commonvoice_cc0",
+    },
 }
 THAI_VOCABULARY = 16_000
 
@@ -65,16 +79,16 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--arms", nargs="*", choices=[*ARMS, "pattern"], default=[*ARMS, "pattern"])
-    parser.add_argument("--part", nargs="*", choices=["all", "sources"], default=["all", "sources"])
+    parser.add_argument("--part", nargs="*", choices=[*HELD_OUT], default=[*HELD_OUT])
     args = parser.parse_args()
     rivals = [open_rival(DATA / "tokenizers" / name) for name in RIVALS]
     figures: dict[str, object] = {}
     for part in args.part:
-        held_out = HELD_OUT if part == "sources" else {}
+        held_out = HELD_OUT[part]
         own = [trained(arm, held_out, args.out / part / arm) for arm in args.arms if arm in ARMS]
         tests = {"udhr": declaration()}
         if held_out:
-            tests["sources"] = {language: [*source_texts(language)] for language in HELD_OUT}
+            tests[part] = {name: [*source_texts(name, source)] for name, source in held_out.items()}
         for name, texts in tests.items():
             results = measure_all([*own, *rivals], texts)
             sizes = {rival.name: rival.size for rival in (*own, *rivals)}
@@ -91,6 +105,9 @@ def trained(arm: str, held_out: dict[str, str], folder: Path) -> Rival:
     if not (folder / "tokenizer.json").exists():
         recipe = load_table(RECIPE, ARMS[arm], TokenizerRecipe)
         start = time.process_time()
+        if arm == "unweighted":
+            groups = [group.model_copy(update={"weights": (), "weight": 1.0}) for group in recipe.group]
+            recipe = recipe.model_copy(update={"group": tuple(groups)})
         build(recipe, lambda group: group_texts(group, held_out)).tokenizer.save(folder)
         print(f"{folder}: {time.process_time() - start:.0f} CPU seconds", flush=True)
     return open_rival(folder)
@@ -104,9 +121,9 @@ def group_texts(group: Group, held_out: dict[str, str]) -> Iterator[str]:
         yield from repeat(texts, weight)
 
 
-def source_texts(language: str) -> Iterator[str]:
+def source_texts(language: str, wanted: str) -> Iterator[str]:
     for source, text in rows(DATA / "text/train" / f"{language}.jsonl.xz"):
-        if source == HELD_OUT[language]:
+        if source == wanted:
             yield text
 
 

@@ -23,7 +23,7 @@ from foresail.tokenizer.training.merges import encode_slowly, every_split, merge
 from foresail.tokenizer.training.pattern import PLAIN_WORDS, WORDS, cut_by
 from foresail.tokenizer.training.pieces import Pieces, frequent_characters, train_pieces
 from foresail.tokenizer.training.reachable import unreached
-from foresail.tokenizer.training.recipe import Group, TokenizerRecipe
+from foresail.tokenizer.training.recipe import Group, Superwords, TokenizerRecipe
 from foresail.tokenizer.training.vocabulary import fill, spell
 
 WORDS_OF = {
@@ -289,6 +289,13 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
     file.write_text(f'out = "a"\n{group}weights = [1, 2]\n')
     with pytest.raises(RecipeError, match="'a' has 1 files and 2 weights; give one for each"):
         load_table(file, [], TokenizerRecipe)
+
+
+def test_the_page_names_each_key() -> None:
+    page = (Path(__file__).parents[3] / "docs/tokenizer.md").read_text()
+    keys = [*TokenizerRecipe.model_fields, *(f"group.{name}" for name in Group.model_fields)]
+    keys += [f"superwords.{name}" for name in Superwords.model_fields]
+    assert [key for key in keys if key not in ("group", "superwords") and f"| `{key}` |" not in page] == []
 
 
 def test_shipped_recipes_are_sound() -> None:
