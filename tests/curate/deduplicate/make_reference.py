@@ -9,8 +9,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from deduplicate.hostile_texts import hostile_texts
 from deduplicate.repeats import texts_with_copies
+from deduplicate.strange_texts import hostile_texts
 
 from foresail.curate.deduplicate.shingles import shingles
 

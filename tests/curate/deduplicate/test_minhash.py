@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deduplicate.hostile_texts import hostile_texts
 from deduplicate.make_reference import CUTS, REFERENCE, SIGNED, paired_texts, signed_texts
 from deduplicate.repeats import cut, decide, documents, jaccard, named, texts_with_copies
+from deduplicate.strange_texts import hostile_texts
 
 from foresail.curate.deduplicate.kernels import sha1
 from foresail.curate.deduplicate.kernels.signatures import SHA1_FILE

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from deduplicate.hostile_texts import hostile_texts
+from deduplicate.strange_texts import hostile_texts
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.lists.phrases import Phrases

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_read_sources import read, reasons, rows
+from source_files import read, reasons, rows
 
 from foresail.curate.document import Document
 

@@ -11,25 +11,10 @@ import pickle
 from pathlib import Path
 
 import pytest
+from source_files import read, reasons, rows, warc_record
 
-from foresail.curate.document import Document, Drop
 from foresail.curate.read import pieces
 from foresail.curate.read.source import Source, list_pieces, read_documents
-
-
-def read(path: Path | str, **settings: object) -> list[tuple[str, Document | Drop]]:
-    source = Source(path=str(path), **settings)
-    return [pair for piece in list_pieces(source) for pair in read_documents(piece)]
-
-
-def reasons(pairs: list[tuple[str, Document | Drop]]) -> list[str]:
-    return [outcome.reason if isinstance(outcome, Drop) else "document" for _, outcome in pairs]
-
-
-def rows(number: int) -> bytes:
-    return b"".join(
-        json.dumps({"text": f"text {n} " + "x" * (n % 50), "n": n}).encode() + b"\n" for n in range(number)
-    )
 
 
 @pytest.mark.parametrize(
@@ -87,15 +72,6 @@ def test_reading_from_the_middle_equals_passing_over_the_first(tmp_path: Path):
             assert list(read_documents(piece, start)) == whole[start:]
     ids = [id for piece in listed for id, _ in read_documents(piece)]
     assert len(set(ids)) == len(ids) == 11 + 10 + 5 + 2
-
-
-def warc_record(number: int, body: bytes = b"<p>page", length: int | None = None) -> bytes:
-    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=UTF-8\r\n\r\n" + body
-    headers = (
-        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%d>\r\nWARC-Target-URI: http://a/%d\r\n"
-        b"Content-Type: application/http; msgtype=response\r\nContent-Length: %d\r\n\r\n"
-    )
-    return headers % (number, number, len(block) if length is None else length) + block + b"\r\n\r\n"
 
 
 def test_parquet_rows_have_their_number_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

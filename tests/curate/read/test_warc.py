@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from test_read_sources import read, reasons, warc_record
+from source_files import read, reasons, warc_record
 
 from foresail.curate.document import Document
 
