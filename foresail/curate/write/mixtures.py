@@ -33,13 +33,13 @@ def write_mixtures(recipe: CurationRecipe, written: Mapping[str, Any]) -> dict[s
     for mixture in recipe.curation.mixture:
         available = available_corpora(recipe.out, mixture, written[mixture.sink]["tokens"])
         entries = [*weigh(mixture, available)]
-        file = recipe.out / MIXTURES / f"{mixture.name}.toml"
-        file.parent.mkdir(parents=True, exist_ok=True)
         if not entries:
             raise ValueError(
                 f"mixture {mixture.name} has no corpus: no document has reached {recipe.out / mixture.sink}; "
                 "foresail data why RECIPE ID says where one was dropped"
             )
+        file = recipe.out / MIXTURES / f"{mixture.name}.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, mixture_text(entries, f"Mixture {mixture.name} of {recipe.out}", file))
         missing = [corpus.name for corpus in mixture.corpora if corpus.name not in available]
         mixtures[f"{MIXTURES}/{file.name}"] = {
