@@ -28,13 +28,13 @@ from foresail.data.long_context.document_file import write_documents
 from foresail.data.long_context.documents import DocumentMaker, DocumentPlan
 from foresail.data.long_context.filler import TextFiller, made_filler
 from foresail.data.long_context.texts import read_texts
-from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
 from foresail.quickstart.stages import train_stage
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.recipe.tables.long_context import LongContext
+from foresail.rollout.checkpoint import open_checkpoint
 from foresail.runlog.canvas import save_figure
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -25,7 +25,7 @@ from foresail.data.made.word_problems import make_problems
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
-from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
+from foresail.evaluation.checkpoint import choose_grader
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.quickstart.stages import train_stage
@@ -41,6 +41,7 @@ from foresail.recipe.tables.sources import Conversations
 from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
+from foresail.rollout.checkpoint import open_checkpoint
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ from foresail.commands.options import Device, Seed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from foresail.curate.judging.endpoint import Refused
+    from foresail.chat.endpoint import Refused
     from foresail.curate.judging.judge import Answer
     from foresail.records import Message
 
@@ -117,7 +117,7 @@ def judge(
 def ask_endpoint(url: str, model: str, parallel: int, max_tokens: int, key_env: str | None) -> Answer:
     import os
 
-    from foresail.curate.judging.endpoint import Endpoint
+    from foresail.chat.endpoint import Endpoint
 
     if not model:
         raise ValueError("--endpoint needs --model, the name that the server gives the model")
@@ -131,7 +131,7 @@ def ask_endpoint(url: str, model: str, parallel: int, max_tokens: int, key_env: 
 
 def ask_checkpoint(checkpoint: Path, max_new_tokens: int, device: str) -> Answer:
     """A question that is too long for the model, alone, is refused; the others are answered together."""
-    from foresail.curate.judging.endpoint import Refused
+    from foresail.chat.endpoint import Refused
     from foresail.evaluation.answers import AnsweringModel
     from foresail.evaluation.target import find_target
 

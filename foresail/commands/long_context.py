@@ -39,12 +39,13 @@ def long_context(
     from rich.console import Console
 
     from foresail.data.long_context.tasks import check_task
-    from foresail.evaluation.checkpoint import default_output, make_folder, open_checkpoint
+    from foresail.evaluation.checkpoint import default_output, make_folder
     from foresail.evaluation.long_context import ask
     from foresail.evaluation.long_context_plot import plot_answers
     from foresail.evaluation.long_context_results import PICTURE, show_answers, write_results
     from foresail.evaluation.target import find_target
     from foresail.recipe.tables.long_context import LongContext
+    from foresail.rollout.checkpoint import open_checkpoint
     from foresail.runlog.canvas import save_figure
 
     names = [part.strip() for part in tasks.split(",")]

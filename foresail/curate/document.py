@@ -15,6 +15,7 @@ class Document:
     """`content` is a page or file as it was read (HTML, PDF); a step that extracts turns it into `text`.
 
     `metadata` holds what JSON can: columns of the source, and what steps measured ("language", "quality").
+    `row` is there where the document is a conversation or a problem (`rows/row.py`); its text then follows from it.
     """
 
     id: str
@@ -23,6 +24,7 @@ class Document:
     content: bytes = b""
     media_type: str = "text/plain"
     metadata: dict[str, Any] = field(default_factory=dict)
+    row: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.rows.holds import ANY, DOCUMENTS, Holds
 from foresail.curate.user_step import UserStep, is_user_code
 
 
@@ -27,6 +28,12 @@ class NamedStep:
     def sees_all(self) -> bool:
         """Whether it decides only after it has seen all documents."""
         return hasattr(self.settings, "collect")
+
+    @property
+    def takes(self) -> Holds:
+        unsaid = ANY if is_user_code(self.name) else DOCUMENTS
+        takes: Holds = getattr(self.settings, "takes", unsaid)
+        return takes
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Other processes build a user's step again: they find its class by its file, not by a module's name."""

@@ -136,9 +136,27 @@ def build_curation(
     else:
         if not curation.source:
             mistakes.append('source is missing; add [[source]] with path = "…"')
+        mistakes += row_mistakes(curation, steps)
     if mistakes:
         raise complaint(name, mistakes)
     return CurationRecipe(curation, tuple(steps))
+
+
+def row_mistakes(curation: Curation, steps: Sequence[NamedStep]) -> Iterator[str]:
+    """Sources that hold different things; steps and sinks that do not take what comes to them."""
+    holds = sorted({source.holds for source in curation.source})
+    if len(holds) > 1:
+        yield f"the sources hold {' and '.join(holds)}; write a recipe for each"
+    elif holds:
+        held = holds[0]
+        for step in steps:
+            if held not in step.takes:
+                takes = " or ".join(step.takes)
+                yield f"step#{step.number} ({step.name}) takes {takes}, and what comes to it are {held}"
+            held = getattr(step.settings, "gives", held)
+        if holds != ["documents"]:
+            kinds = {sink.kind for sink in curation.sink} - {"jsonl"}
+            yield from (f'a sink of kind = "{kind}" takes documents; use jsonl' for kind in sorted(kinds))
 
 
 def change_steps(entries: list[dict[str, Any]], settings: dict[str, str], mistakes: list[str]) -> None:

@@ -14,7 +14,8 @@ class Sink(CheckedPart):
     """Where the documents go; folders and files are made below the recipe's `out`."""
 
     kind: Literal["jsonl", "parquet", "tokens"] = Field(
-        "jsonl", description="tokens: shards for foresail pretrain"
+        "jsonl",
+        description="tokens: shards for foresail pretrain; conversations and problems go to jsonl only",
     )
     folder: str = Field("", description="its name below out; default: documents, parquet or tokens")
     by: str | None = Field(

@@ -12,15 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from foresail.data.chats.messages import to_messages
-from foresail.engine.noise import noise_key
-from foresail.engine.request import Request
-from foresail.evaluation.checkpoint import check_context, choose_engine, open_checkpoint
 from foresail.evaluation.target import Target
-from foresail.recipe.tables import parts
 from foresail.records import Message
-from foresail.rollout.build import build_fleet
-
-MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
+from foresail.rollout.answering.local_model import LocalModel
 
 
 class AnsweringModel:
@@ -40,14 +34,15 @@ class AnsweringModel:
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.max_new_tokens, self.seed = max_new_tokens or target.max_new_tokens, seed
-        self.sampling = {"temperature": 0.0, "stop": target.stop, **(sampling or {})}
         self.system = target.system if system is None else system
-        self.suffix, self.thinking = target.suffix, thinking
-        self.model, self.tokenizer = open_checkpoint(
+        self.suffix = target.suffix
+        self.model = LocalModel(
             target.checkpoint,
+            max_new_tokens=max_new_tokens or target.max_new_tokens,
+            sampling={"stop": target.stop, **(sampling or {})},
+            thinking=thinking,
+            seed=seed,
             device=device,
-            max_length=self.max_new_tokens or 1,
             template_options=target.template_options,
         )
 
@@ -56,40 +51,7 @@ class AnsweringModel:
         return self.answer_conversations([self._to_conversation(prompt) for prompt in prompts])
 
     def answer_conversations(self, conversations: Sequence[Sequence[Message]]) -> list[str]:
-        """All in one batch; without a length, as long as the context allows behind the longest prompt."""
-        modes = [self.thinking] * len(conversations)
-        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
-        longest, context = max(map(len, prompts)), self.model.shape.max_context
-        length = self.max_new_tokens or max(1, min(MAX_NEW_TOKENS, context - longest))
-        check_context(longest, length, context)
-        engine = choose_engine(self.model, longest + length, num_attempts=len(prompts))
-        sampling = parts.Sampling(**{**self.sampling, "max_new_tokens": length})
-        fleet = build_fleet(
-            self.model,
-            engine,
-            parts.Rollout(drafts="off"),
-            max_length=longest + length,
-            vocabulary=self.tokenizer.token_bytes() if sampling.reads_text else (),
-        )
-        closing = self.tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end)
-        requests = [
-            Request(
-                id=f"answer {number}",
-                prompt=ids,
-                key=noise_key(self.seed, 0, text, repetition),
-                sampling=sampling,
-                stop_ids=self.tokenizer.eos_ids,
-                closing=closing,
-            )
-            for number, (ids, (text, repetition)) in enumerate(
-                zip(prompts, count_repetitions(conversations), strict=True)
-            )
-        ]
-        completions = {completion.request.id: completion for completion in fleet.generate(requests)}
-        return [
-            self.tokenizer.decode(completions[request.id].ids, skip_special_tokens=True)
-            for request in requests
-        ]
+        return self.model.answer(conversations, [*count_repetitions(conversations)])
 
     def converse(self) -> None:
         """A conversation on the terminal; an empty line or Ctrl-D ends it."""

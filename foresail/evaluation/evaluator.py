@@ -18,13 +18,7 @@ from typing import Any, Protocol, Self
 
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.prompts import PromptedProblem, encode_problems
-from foresail.evaluation.checkpoint import (
-    check_context,
-    choose_engine,
-    choose_grader,
-    make_folder,
-    open_checkpoint,
-)
+from foresail.evaluation.checkpoint import choose_grader, make_folder
 from foresail.evaluation.results import ProblemResult, write_results
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.recipe.reward_function import Function, name_of
@@ -34,6 +28,7 @@ from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
 from foresail.rollout.build import build_fleet
+from foresail.rollout.checkpoint import check_context, choose_engine, open_checkpoint
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.stream import Stream, StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer

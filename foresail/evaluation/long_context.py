@@ -20,12 +20,12 @@ from foresail.data.long_context.tasks import WITHOUT_DEPTH, make_item, spread_de
 from foresail.data.long_context.texts import open_filler
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
-from foresail.evaluation.checkpoint import choose_engine
 from foresail.model.decoder import Decoder
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.long_context import LongContext
 from foresail.records import Message
 from foresail.rollout.build import build_fleet
+from foresail.rollout.checkpoint import choose_engine
 from foresail.tokenizer.tokenizer import Tokenizer
 
 ROOM, MARGIN = 1.25, 4  # tokens for an answer: so many times those of a right one, and a few

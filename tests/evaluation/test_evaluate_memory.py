@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from foresail.engine.build import build_engine
-from foresail.evaluation import checkpoint as checkpoint_module
-from foresail.evaluation.checkpoint import choose_engine
 from foresail.model.hf import build_model
 from foresail.recipe.shape.model_shape import ModelShape
+from foresail.rollout import checkpoint as checkpoint_module
+from foresail.rollout.checkpoint import choose_engine
 
 SHAPE = ModelShape(
     vocab_size=20, hidden_size=8, intermediate_size=8, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=4,

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from foresail import evaluate
 from foresail.cli import app
-from foresail.evaluation import checkpoint as checkpoints
 from foresail.evaluation.evaluator import Evaluator, evaluate_checkpoint
 from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.tables.parts import Problems, Sampling
 from foresail.recipe.tables.sources import HeldOut
+from foresail.rollout import checkpoint as checkpoints
 
 SAMPLING = Sampling(max_new_tokens=MAX_NEW)
 SETS = [Problems(source=HELD_OUT, limit=3), Problems(source=PROBLEMS, limit=5)]

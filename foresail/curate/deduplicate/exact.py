@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,6 +18,7 @@ from foresail.curate.deduplicate.collected import Collected, collect_blocks, key
 from foresail.curate.deduplicate.groups import equal_groups
 from foresail.curate.deduplicate.verdicts import KEEP, Apply, Keep, Verdicts, own_numbers, write_verdicts
 from foresail.curate.document import Document
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.recipe.tables.part import Part
 
 
@@ -52,6 +53,8 @@ class DuplicateKeys(Part):
 
 class ExactDuplicates(DuplicateKeys):
     """Drops documents whose text an earlier one has."""
+
+    takes: ClassVar[Holds] = ANY
 
     def key(self, document: Document) -> tuple[int, int]:
         text = " ".join(document.text.split()).encode("utf-8", "replace")

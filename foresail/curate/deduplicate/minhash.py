@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -27,6 +27,7 @@ from foresail.curate.deduplicate.groups import equal_groups
 from foresail.curate.deduplicate.permutations import permutations
 from foresail.curate.deduplicate.verdicts import KEEP, Apply, Keep, Verdicts, own_numbers, write_verdicts
 from foresail.curate.document import Document
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.recipe.tables.part import CheckedPart
 
 EMPTY = 2**32 - 1
@@ -36,6 +37,8 @@ WEIGHTS = {False: (0.5, 0.5), True: (0.1, 0.9)}
 
 class Minhash(CheckedPart):
     """Drops documents that are nearly the same as an earlier one."""
+
+    takes: ClassVar[Holds] = ANY
 
     threshold: float = Field(
         0.8, gt=0, lt=1, description="Jaccard similarity from which two repeat each other"

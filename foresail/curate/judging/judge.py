@@ -21,8 +21,8 @@ from typing import Any
 
 from pydantic import Field
 
+from foresail.chat.endpoint import Refused
 from foresail.curate.document import Document
-from foresail.curate.judging.endpoint import Refused
 from foresail.curate.judging.questions import Unreadable, ask_about, read_answer
 from foresail.curate.judging.rubric import Rubric, load_rubric
 from foresail.curate.quality.text_windows import windows

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.language.guess import UNDECIDED, Guess
 from foresail.curate.language.sentences import split_sentences
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import StepFunction
 from foresail.recipe.tables.parts import Part
 from foresail.recipe.tables.values import Texts
@@ -43,6 +44,8 @@ class Model(Protocol):
 
 class Language(Part):
     """Names the language of each document; keeps those that are asked for."""
+
+    takes: ClassVar[Holds] = ANY
 
     keep: Texts = Field((), description="languages that stay; default: all")
     confidence: float = Field(0.0, ge=0, le=1, description="documents of less confidence are dropped")

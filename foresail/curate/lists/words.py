@@ -16,12 +16,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.lists.entries import list_files, mistakes_in, read_entries
 from foresail.curate.lists.phrases import Phrases
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import StepFunction
 from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
@@ -34,6 +36,8 @@ ALL = ""  # the list for documents of every language
 
 class BlockedWords(CheckedPart):
     """Drops documents with several words of a list, by language."""
+
+    takes: ClassVar[Holds] = ANY
 
     lists: Texts = Field(
         description="files with a word or phrase in a line, for all documents; folders of files named by a "

@@ -17,11 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import Outcome, StepFunction
 from foresail.recipe.keys import Tables
 from foresail.recipe.tables.part import CheckedPart
@@ -52,6 +53,8 @@ class Rule(CheckedPart):
 
 class Classify(CheckedPart):
     """Quality and domain by a classifier of `foresail data train-classifier`."""
+
+    takes: ClassVar[Holds] = ANY
 
     model: str = Field(description="file of the classifier")
     rules: Tables[Rule] = Field((), description="what is dropped; default: nothing")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.quality.text_windows import windows
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import Outcome
 from foresail.recipe.tables.part import CheckedPart
 
@@ -23,6 +24,8 @@ BatchFunction = Callable[[Sequence[Document]], Sequence[Outcome]]
 
 class ModelStep(CheckedPart):
     """A step by a checkpoint; every process of the pipeline loads it."""
+
+    takes: ClassVar[Holds] = ANY
 
     model: str = Field(description="folder of the checkpoint")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")

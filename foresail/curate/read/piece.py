@@ -13,6 +13,8 @@ from pydantic import Field
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.read.files import default_name
+from foresail.curate.rows.holds import Held
+from foresail.data.made.generators import names_generator
 from foresail.recipe.tables.part import CheckedPart
 from foresail.recipe.tables.values import Texts
 
@@ -25,12 +27,21 @@ Record = Callable[[], tuple[str, Document | Drop]]  # a record that is parsed wh
 class Source(CheckedPart):
     """Where documents come from."""
 
-    path: Texts = Field(description="file, folder or glob; one or several")
+    path: Texts = Field(
+        description="file, folder or glob, one or several; or a generator such as word-problems:count=5000"
+    )
     name: str = Field(
         "", description='short name that begins ids: "web"; default: of the first file or folder'
     )
     kind: Literal["auto"] | Kind = Field("auto", description="auto: by suffix, then by the first bytes")
+    holds: Held = Field("documents", description="what each row is; files of rows only, if not documents")
     text_key: str | None = Field(None, description="column of rows with the text; default: text or content")
+    prompt_key: str | None = Field(
+        None, description="of problems: column with the prompt; default: prompt, problem, question, …"
+    )
+    answer_key: str | None = Field(
+        None, description="of problems: column with the answer; default: answer, ground_truth, …, or tests"
+    )
     id_key: str | None = Field(None, description="column with the id; default: id, where it is text")
     url_key: str | None = Field(None, description="column with the address; default: url")
     columns: Texts | None = Field(None, description="columns that go to metadata; default: all others")
@@ -45,6 +56,10 @@ class Source(CheckedPart):
             yield "path is empty; name a file, a folder or a glob"
         if "/" in self.name or self.name != self.name.strip():
             yield f'name = "{self.name}" begins ids; choose a short one without a slash, like web'
+        if self.holds == "documents" and any(map(names_generator, self.path)):
+            yield 'a generator makes problems; write holds = "problems", or "conversations" with their solutions'
+        if self.holds != "problems" and (self.prompt_key or self.answer_key):
+            yield f'prompt_key and answer_key are for holds = "problems"; remove them, for it holds {self.holds}'
         if self.encoding != "auto":
             try:
                 blank = " ".encode(self.encoding)

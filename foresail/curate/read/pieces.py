@@ -14,7 +14,9 @@ from pathlib import Path
 from foresail.curate.read.budget import Damaged
 from foresail.curate.read.files import damage_of_stream, list_files, open_unpacked
 from foresail.curate.read.kinds import MEDIA_TYPES, SNIFFED, SUFFIXES, kind_by_content, kind_by_suffix
+from foresail.curate.read.made import cut_generator
 from foresail.curate.read.piece import ReadPiece, Source
+from foresail.data.made.generators import names_generator
 
 PIECE_BYTES = 64 * 2**20
 FILES_AT_ONCE = 256
@@ -24,6 +26,9 @@ WHOLE = frozenset(MEDIA_TYPES)  # kinds of which one file is one document
 def cut_source(source: Source) -> Iterator[ReadPiece]:
     seen: set[Path] = set()
     for path in source.path:
+        if names_generator(path):
+            yield from cut_generator(source, path)
+            continue
         folder, names = list_files(path)
         run: list[tuple[str, str, int]] = []  # small files that follow each other: name, kind, bytes
         any_readable = False

@@ -11,6 +11,7 @@ from typing import Any
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.read.piece import Source
+from foresail.curate.rows.row import read_row
 from foresail.data.corpus.documents import KEYS
 from foresail.data.files import excerpt
 
@@ -30,6 +31,8 @@ def row_document(row: Any, place: str, source: Source) -> tuple[str, Document | 
     except TooMany:
         return place, Drop("too_large", f"a row of more than {MOST_VALUES:,} values")
     id, id_key = row_id(row, place, source.id_key)
+    if source.holds != "documents":
+        return id, read_row(row, id, source.short_name, source.holds, source.prompt_key, source.answer_key)
     text_key = next((key for key in ((source.text_key,) if source.text_key else KEYS) if key in row), None)
     if text_key is None:
         return id, Drop("no_text", f"its columns are {excerpt(', '.join(map(str, row)))}; set text_key")

@@ -54,6 +54,10 @@ def records(piece: ReadPiece) -> Iterator[Record]:
         from foresail.curate.read.parquet import parquet_records
 
         return parquet_records(piece)
+    if piece.kind == "made":
+        from foresail.curate.read.made import made_records
+
+        return made_records(piece)
     if piece.kind == "warc":
         from foresail.curate.read.warc import warc_records
 

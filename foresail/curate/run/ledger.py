@@ -105,6 +105,8 @@ def document_row(document: Document) -> dict[str, Any]:
         row["media_type"] = document.media_type
     if document.metadata:
         row["metadata"] = document.metadata
+    if document.row is not None:
+        row["row"] = document.row
     return row
 
 
@@ -116,6 +118,7 @@ def row_document(row: dict[str, Any]) -> Document:
         content=base64.b64decode(row.get("content", "")),
         media_type=row.get("media_type", "text/plain"),
         metadata=row.get("metadata", {}),
+        row=row.get("row"),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Strict
 
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.recipe.keys import Tables
 from foresail.recipe.tables.part import CheckedPart, Part
 
@@ -21,6 +22,8 @@ class GroupShare(Part):
 
 class CopyPlan(CheckedPart):
     """Copies of each document by quality, occurrences and group."""
+
+    takes: ClassVar[Holds] = ANY
 
     quality: str = Field(description="key of metadata with a number, such as education")
     by: Literal["rank", "value"] = Field(

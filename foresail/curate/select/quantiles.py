@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
+from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import Outcome
 from foresail.recipe.tables.part import CheckedPart
 
 
 class Quantiles(CheckedPart):
     """Bounds by rank of a number in metadata."""
+
+    takes: ClassVar[Holds] = ANY
 
     key: str = Field(description="key of metadata with a number, such as perplexity")
     least: float = Field(0.0, ge=0, le=1, description="share of the lowest documents that is dropped")

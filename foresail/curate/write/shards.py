@@ -2,6 +2,8 @@
 
 documents/shard-00000.jsonl.zst                      {"id": "web:17", "text": "…", "url": "…", "metadata": {…}}
 documents/id/shard-00000.jsonl.zst                   with by = "language"
+
+Conversations and problems are written as their own rows: {"id": …, "messages": […], …, "metadata": {…}}.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import orjson
 
 from foresail.curate.document import Document
+from foresail.curate.rows.row import sink_row
 from foresail.curate.run.ledger import check_ledger, kept_documents
 from foresail.curate.sink import Sink
 from foresail.data.zst import create_zst
@@ -123,6 +126,9 @@ class JsonlWriter:
             self.file = path.open("wb")
 
     def write(self, document: Document) -> None:
+        if document.row is not None:
+            self.file.write(orjson.dumps(sink_row(document)) + b"\n")
+            return
         row: dict[str, Any] = {"id": document.id, "text": document.text}
         if document.url:
             row["url"] = document.url

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
+from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused
 from foresail.chat.http_server import JsonHandler, JsonServer
 from foresail.cli import app
-from foresail.curate.judging.endpoint import Endpoint, EndpointBroken, Refused
 from foresail.curate.judging.judge import JudgeSettings, judge
 from foresail.curate.judging.questions import Unreadable, ask_about, read_answer
 from foresail.curate.judging.rubric import load_rubric

@@ -17,7 +17,6 @@ from tiny_world import rl_recipe, sft_recipe
 
 from foresail.data.chats.conversations import load_conversations
 from foresail.data.problems.problems import load_problems
-from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.model.device import choose_device
 from foresail.model.hf_names import weight_parts
 from foresail.recipe.reading.dump import to_toml
@@ -26,6 +25,7 @@ from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.shape.hf_config import read_shape
 from foresail.recipe.tables import parts
 from foresail.records import Message, RunStopped
+from foresail.rollout.checkpoint import open_checkpoint
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.learner import open_policy

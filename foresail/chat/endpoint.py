@@ -6,6 +6,7 @@ endpoint.answer([conversation, …]) -> ["{…}", Refused("…"), …]      # in
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import urllib.request
@@ -41,6 +42,9 @@ class Endpoint:
     key: str = ""
     parallel: int = 16
     max_tokens: int = 1024
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
     seconds: float = 300.0
     pauses: tuple[float, ...] = PAUSES
 
@@ -48,14 +52,17 @@ class Endpoint:
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"the address of an endpoint begins with http://, not {self.url!r}")
 
-    def answer(self, conversations: Sequence[Sequence[Message]]) -> list[str | Refused]:
+    def answer(
+        self, conversations: Sequence[Sequence[Message]], keys: Sequence[str] | None = None
+    ) -> list[str | Refused]:
+        """With keys, each question has a seed of its own."""
         with ThreadPoolExecutor(self.parallel) as pool:
-            return [*pool.map(self._ask, conversations)]
+            return [*pool.map(self._ask, conversations, keys or [None] * len(conversations))]
 
-    def _ask(self, conversation: Sequence[Message]) -> str | Refused:
+    def _ask(self, conversation: Sequence[Message], key: str | None) -> str | Refused:
         for pause in (*self.pauses, None):
             try:
-                return read_reply(self._post(conversation))
+                return read_reply(self._post(conversation, key))
             except HTTPError as error:
                 body = error.read(500).decode("utf-8", "replace")
                 if error.code in (401, 403, 404):
@@ -70,13 +77,17 @@ class Endpoint:
                 self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
         raise AssertionError("the last attempt raises")
 
-    def _post(self, conversation: Sequence[Message]) -> bytes:
-        body = {
+    def _post(self, conversation: Sequence[Message], key: str | None) -> bytes:
+        body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in conversation],
-            "temperature": 0.0,
+            "temperature": self.temperature,
             "max_tokens": self.max_tokens,
         }
+        if self.top_p < 1:
+            body["top_p"] = self.top_p
+        if key is not None:
+            body["seed"] = seed_of(self.seed, key)
         headers = {"Content-Type": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -89,6 +100,12 @@ class Endpoint:
         if pause is None:
             raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
         time.sleep(pause)
+
+
+def seed_of(seed: int, key: str) -> int:
+    """31 bits: what every server takes."""
+    digest = hashlib.blake2b(f"{seed}\x1f{key}".encode("utf-8", "replace"), digest_size=4).digest()
+    return int.from_bytes(digest, "little") >> 1
 
 
 def read_reply(body: bytes) -> str | Refused:

@@ -1,0 +1,48 @@
+"""Answers of a checkpoint: the same whatever is asked beside them; a question that is too long is refused."""
+
+import pytest
+
+from foresail.chat.endpoint import Refused, seed_of
+from foresail.recipe.tables.answerer import Answerer
+from foresail.records import Message
+from foresail.rollout.answering.answerer import open_answerer
+
+
+def question(text):
+    return (Message(role="user", content=text),)
+
+
+@pytest.fixture(scope="module")
+def answer(tiny_checkpoint):
+    return open_answerer(Answerer(checkpoint=str(tiny_checkpoint), temperature=1.0, max_new_tokens=8))
+
+
+def test_an_answer_depends_on_its_key_alone(answer):
+    one, two = question("7 +5 *3"), question("4 *4 -2")
+    together = answer([one, two, one], ["a", "b", "c"])
+    assert [answer([one], ["a"])[0], answer([two], ["b"])[0]] == [*together[:2]]
+    samples = {answer([one], [f"key {number}"])[0] for number in range(8)}
+    assert len(samples) > 1
+
+
+def test_a_question_that_is_too_long_is_refused_alone(answer):
+    short, long = answer([question("7 +5 *3"), question("7 +5 *3 " * 200)], ["a", "b"])
+    assert isinstance(short, str) and isinstance(long, Refused)
+    assert "context" in long.detail
+
+
+def test_who_answers_must_be_clear(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="name who answers"):
+        Answerer()
+    with pytest.raises(ValueError, match="endpoint needs model"):
+        Answerer(endpoint="http://localhost:1/v1")
+    with pytest.raises(FileNotFoundError, match="is no checkpoint"):
+        open_answerer(Answerer(checkpoint=str(tmp_path)))
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(ValueError, match="the environment has no NO_SUCH_KEY"):
+        open_answerer(Answerer(endpoint="http://localhost:1/v1", model="m", key_env="NO_SUCH_KEY"))
+
+
+def test_a_servers_seed_is_of_31_bits_and_of_seed_and_key():
+    seeds = {seed_of(seed, key) for seed in range(3) for key in ("a", "b")}
+    assert len(seeds) == 6 and all(0 <= seed < 2**31 for seed in seeds)
