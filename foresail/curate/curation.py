@@ -3,6 +3,7 @@
     curate(load_curation("recipes/curate/compass-v2.toml")) -> Summary(kept=790, …)
 
     out/plan.json            what it was begun with
+    out/recipe.json          its recipe, for `foresail data why OUT ID`
     out/work/0/…             ledgers of phase 0: what became of each document (`run/ledger.py`)
     out/work/1-minhash/…     what a corpus step collected and decided
     out/documents/…          sinks
@@ -31,6 +32,7 @@ from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phas
 from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
 from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
+from foresail.curate.run.saved_recipe import save_recipe
 from foresail.curate.run.statistics import add_up
 from foresail.curate.run.summary import Summary, count_sources
 from foresail.curate.run.work import add_work
@@ -48,6 +50,7 @@ def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
         pieces = pieces_of(recipe)
         begin_plan(out, plan_of(recipe, pieces))
+        save_recipe(recipe)
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
         summary = run_phases(recipe, inputs, executor)
