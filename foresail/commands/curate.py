@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -63,16 +64,25 @@ def curate(
 
 
 def why(
-    recipe: RecipeFile,
-    document: Annotated[str, typer.Argument(help="id or address of a document")],
+    target: Annotated[
+        Path, typer.Argument(help="a curation's recipe or its folder; a run, a training recipe, a data file")
+    ],
+    name: Annotated[
+        str, typer.Argument(help="id or address of a document; id of a row; PROBLEM.SAMPLE of a run")
+    ],
     overrides: Overrides = None,
+    step: Annotated[int | None, typer.Option(help="of a run; default: the last that has the sample")] = None,
     limit: First = None,
 ) -> None:
-    """Every step's verdict on one document of a curation."""
-    from foresail.curate.recipe import load_curation
-    from foresail.curate.run.why import explain, layout
+    """Where a document, a row or a rollout comes from, and every curation step's verdict on it."""
+    from foresail.curate.lineage.trace import trace
+    from foresail.curate.run.why import layout
 
-    print(layout(explain(load_curation(recipe, overrides or []).limited(limit), document)))
+    sections = trace(target, name, step=step, overrides=overrides or [], limit=limit)
+    for section in sections:
+        print(section.title)
+        if section.lines:
+            print(indent(layout([f"{label}: {said}" for label, said in section.lines]), "  "))
 
 
 class CostTold(Exception):

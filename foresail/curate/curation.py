@@ -3,6 +3,7 @@
     curate(load_curation("recipes/curate/compass-v2.toml")) -> Summary(kept=790, …)
 
     out/plan.json            what it was begun with
+    out/recipe.json          its recipe, for `foresail data why OUT ID`
     out/work/0/…             ledgers of phase 0: what became of each document (`run/ledger.py`)
     out/work/1-minhash/…     what a corpus step collected and decided
     out/documents/…          sinks
@@ -32,6 +33,7 @@ from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phas
 from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
 from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
+from foresail.curate.run.saved_recipe import save_recipe
 from foresail.curate.run.statistics import Statistics, add_up
 from foresail.curate.run.summary import Summary, count_sources
 from foresail.curate.run.work import add_work
@@ -53,6 +55,7 @@ def curate(
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
         pieces = pieces_of(recipe)
         begin_plan(out, plan_of(recipe, pieces))
+        save_recipe(recipe)
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
         summary = run_phases(recipe, inputs, executor, tell)
