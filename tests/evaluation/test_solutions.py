@@ -40,7 +40,7 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
             SETTINGS,
             sampling,
             num_samples=8,
-            choice=Choice(most=most),
+            choice=choice,
             output=folder,
             device="cpu",
         ).counts
