@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.asking.cost import Cost
 from foresail.curate.recipe import CurationCluster, CurationRecipe
 from foresail.curate.report.page import write_report
 from foresail.curate.run.corpus_step import run_corpus_step
@@ -33,7 +34,7 @@ from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
 from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
 from foresail.curate.run.saved_recipe import save_recipe
-from foresail.curate.run.statistics import add_up
+from foresail.curate.run.statistics import Statistics, add_up
 from foresail.curate.run.summary import Summary, count_sources
 from foresail.curate.run.work import add_work
 from foresail.curate.write.mixtures import write_mixtures
@@ -42,9 +43,13 @@ from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
 
 SUMMARY = "summary.json"
+Tell = Callable[[str, Cost], None]
 
 
-def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
+def curate(
+    recipe: CurationRecipe, note: Note | None = None, tell: Tell = lambda label, cost: None
+) -> Summary:
+    """`tell` is called before a step asks a model, with what that may cost; it may raise, and nothing is asked."""
     preflight(recipe)
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
@@ -53,7 +58,7 @@ def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
         save_recipe(recipe)
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
-        summary = run_phases(recipe, inputs, executor)
+        summary = run_phases(recipe, inputs, executor, tell)
         write_text(out / SUMMARY, json.dumps(with_work(summary), indent=1, ensure_ascii=False) + "\n")
         write_report(recipe, summary)
     return summary
@@ -70,8 +75,10 @@ def open_executor(cluster: CurationCluster, note: Note | None) -> Iterator[Execu
         yield executor
 
 
-def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor) -> Summary:
-    phases, figures, work = [], {}, dict[str, tuple[float, int]]()
+def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor, tell: Tell) -> Summary:
+    phases: list[Statistics] = []
+    figures, work = dict[str, dict[str, Any]](), dict[str, tuple[float, int]]()
+    costs: dict[str, Cost] = {}
     receipts: dict[str, dict[str, Any]] = {}
     read: dict[str, dict[str, Any]] = {}
     sources = {name: piece.source.short_name for name, piece in pieces.items()}
@@ -88,6 +95,12 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
                 name: LedgerPiece(piece.ledger, piece.checksum, decisions[name])
                 for name, piece in ledgers.items()
             }
+        elif number:  # a step that asks
+            pieces = {**ledger_pieces(folder, receipts)}
+            (asking, *_), came = steps, phases[-1].after
+            if hasattr(asking.settings, "cost"):
+                costs[asking.label] = asking.settings.cost(came.documents, came.bytes)
+                tell(asking.label, costs[asking.label])
         folder = phase_folder(recipe, number)
         receipts = run_phase(recipe, folder, steps, decided, pieces, executor)
         read = read or receipts
@@ -104,6 +117,7 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
         mixtures=write_mixtures(recipe, outputs),
         sources=count_sources(sources, read, receipts),
         work=work,
+        costs=costs,
     )
 
 
