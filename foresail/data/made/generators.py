@@ -9,6 +9,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from foresail.data.made import arithmetic, multi_hop, programs, word_problems
+from foresail.data.made.passages import problems as passage_qa
+from foresail.data.made.passages.library import read_library
+from foresail.data.made.passages.ways import WAYS
 from foresail.records import Message, Problem
 
 
@@ -65,6 +68,29 @@ def generate_multi_hop(settings: list[str]) -> list[Problem]:
 def generate_word_problems(settings: list[str]) -> list[Problem]:
     """`word-problems:count=5000,seed=1,split=train`; all but count may be left out."""
     return word_problems.make_problems(**read_counted("word-problems", settings))
+
+
+def generate_passage_qa(settings: list[str]) -> list[Problem]:
+    """`passage-qa:file=qa.jsonl,corpus=corpus.jsonl,count=900,seed=1,ways=noise+rejection,passages=4-8,split=train`"""
+    source = passage_qa.SOURCE
+    options = parse_options(source, settings)
+    check_known(f"{source} option", options, ("file", "corpus", "count", "seed", "ways", "passages", "split"))
+    for name in ("file", "count"):
+        if name not in options:
+            raise ValueError(f"{source} needs {name}: {source}:file=qa.jsonl,corpus=corpus.jsonl,count=900")
+    ways = options.get("ways", "+".join(WAYS)).split("+")
+    check_known(f"{source} way", ways, WAYS)
+    check_known(f"{source} split", [options.get("split", "train")], ("train", "test"))
+    files = (options["file"], options.get("corpus"))
+    return passage_qa.make_problems(
+        read_library(*files),
+        to_int(source, "count", options["count"]),
+        seed=to_int(source, "seed", options.get("seed", "0")),
+        ways=ways,
+        passages=to_range(source, "passages", options.get("passages", "4-8")),
+        split=options.get("split", "train"),
+        files=files,
+    )
 
 
 def generate_programs(settings: list[str]) -> list[Problem]:
@@ -170,6 +196,7 @@ def to_value(text: str) -> Any:
 GENERATORS: dict[str, Callable[[list[str]], list[Problem]]] = {
     "arithmetic": generate_arithmetic,
     "multi-hop": generate_multi_hop,
+    "passage-qa": generate_passage_qa,
     "programs": generate_programs,
     "reasoning-gym": generate_reasoning_gym,
     "word-problems": generate_word_problems,
