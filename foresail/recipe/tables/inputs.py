@@ -21,7 +21,7 @@ BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: to
 # Larger files would take longer than the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
-BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
+BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "shop-tasks", "word-problems")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
