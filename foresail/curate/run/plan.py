@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.piece import ReadPiece
 from foresail.curate.read.source import first_documents, list_pieces
 from foresail.curate.recipe import CurationRecipe
@@ -22,6 +23,7 @@ from foresail.data.corpus.documents import describe_file
 from foresail.data.jobs.plan import PLAN
 from foresail.data.made.generators import files_of
 from foresail.data.made.shop.read_table import fingerprint_of
+from foresail.recipe.tables.answerer import BESIDE_ANSWERS, Answerer
 from foresail.runlog.atomic import write_text
 
 FORMAT = 2
@@ -43,7 +45,7 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
         "steps": [
             {
                 "name": step.name,
-                "keys": step.keys,
+                "keys": planned_keys(step),
                 "code": code_fingerprint(step.name),
                 "files": describe_files(step.settings),
             }
@@ -52,6 +54,15 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
         "seed": recipe.curation.seed,
         "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
     }
+
+
+def planned_keys(step: NamedStep) -> dict[str, Any]:
+    """Without where a model is reached: a server may move while a curation is stopped."""
+    keys = dict(step.keys)
+    for name, value in keys.items():
+        if isinstance(getattr(step.settings, name, None), Answerer) and isinstance(value, dict):
+            keys[name] = {key: entry for key, entry in value.items() if key not in BESIDE_ANSWERS}
+    return keys
 
 
 def describe_files(settings: Any) -> list[dict[str, Any]]:

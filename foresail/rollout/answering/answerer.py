@@ -10,15 +10,30 @@ A server gets the two as its `seed`, which not every server keeps to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
-from foresail.chat.endpoint import Endpoint, Refused
+from foresail.chat.endpoint import Endpoint, Refused, growing_pauses, no_note
 from foresail.recipe.tables.answerer import Answerer
 from foresail.records import Message
 
 Conversations = Sequence[Sequence[Message]]
-Answer = Callable[[Conversations, Sequence[str]], Sequence[str | Refused]]
+Note = Callable[[int, str | Refused], None]
+
+
+class Answer(Protocol):
+    """`schema`: of the object that an answer has to be, for servers that keep to it. `note` gets each answer, with
+    the number of its question, as soon as it is there, from any thread."""
+
+    def __call__(
+        self,
+        conversations: Conversations,
+        keys: Sequence[str],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        note: Note = no_note,
+    ) -> Sequence[str | Refused]: ...
 
 
 def check_answerer(settings: Answerer) -> None:
@@ -47,6 +62,7 @@ def open_endpoint(settings: Answerer) -> Answer:
         temperature=settings.temperature,
         top_p=settings.top_p,
         seed=settings.seed,
+        pauses=growing_pauses(settings.patience),
     )
     return endpoint.answer
 
@@ -66,7 +82,19 @@ def open_checkpoint(settings: Answerer) -> Answer:
         batch_invariant=settings.batch_invariant,
     )
 
-    def answer(conversations: Conversations, keys: Sequence[str]) -> Sequence[str | Refused]:
+    def answer(
+        conversations: Conversations,
+        keys: Sequence[str],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        note: Note = no_note,
+    ) -> Sequence[str | Refused]:
+        answers = answer_all(conversations, keys)
+        for number, answered in enumerate(answers):
+            note(number, answered)
+        return answers
+
+    def answer_all(conversations: Conversations, keys: Sequence[str]) -> Sequence[str | Refused]:
         if not conversations:
             return []
         try:
@@ -75,6 +103,6 @@ def open_checkpoint(settings: Answerer) -> Answer:
             if len(conversations) == 1:
                 return [Refused(str(error))]
         pairs = zip(conversations, keys, strict=True)
-        return [answer([conversation], [key])[0] for conversation, key in pairs]
+        return [answer_all([conversation], [key])[0] for conversation, key in pairs]
 
     return answer

@@ -209,7 +209,7 @@ def test_a_server_that_is_gone_or_refuses_the_key_stops_and_says_so(server: str,
     source = write_documents(tmp_path)
     Judging.trouble = [401] * 50
     endpoint = Endpoint(url=server, model="m", parallel=2, pauses=())
-    with pytest.raises(EndpointBroken, match=r"answers with 401.*check address, model and --key-env"):
+    with pytest.raises(EndpointBroken, match=r"answers with 401.*check address, model and key"):
         judge(source, tmp_path / "out", answer=endpoint.answer, settings=SETTINGS)
     gone = Endpoint(url="http://127.0.0.1:9/v1", model="m", pauses=(0.01,))
     with pytest.raises(EndpointBroken, match=r"cannot be reached: .*it goes on"):

@@ -1,0 +1,69 @@
+"""Questions to the model of a table `Answerer`, behind a cache: how a step asks.
+
+    class Judge(Part):
+        answerer: Answerer
+        batch_size: int = 64
+
+        def cost(self, documents: int, characters: int) -> Cost: ...      # told before the step begins
+
+        def open_asking(self, cache: AnswerCache) -> BatchFunction:       # instead of `open`
+            ask = Asking(self.answerer, cache)
+            return lambda documents: [… for answer in ask([question, …], [document.id, …])]
+
+The model is opened when there is a question that nobody has answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foresail.chat.endpoint import Refused
+from foresail.curate.asking.cache import AnswerCache
+from foresail.recipe.tables.answerer import Answerer
+from foresail.records import Message
+from foresail.rollout.answering.answerer import Answer, open_answerer
+
+
+class Asking:
+    def __init__(self, settings: Answerer, cache: AnswerCache) -> None:
+        self.settings, self.cache = settings, cache
+        self.identity = json.dumps(settings.answers_by(), sort_keys=True)
+        self._answer: Answer | None = None
+
+    def __call__(
+        self,
+        conversations: Sequence[Sequence[Message]],
+        keys: Sequence[str],
+        schema: Mapping[str, Any] | None = None,
+    ) -> list[str | Refused]:
+        """In the order of the questions. A key with the seed is a question's noise; equal questions are asked once.
+
+        `schema` is of the object that the answer has to be; not every model keeps to it.
+        """
+        names = [self.name(*question, schema) for question in zip(conversations, keys, strict=True)]
+        answers = {name: self.cache.find(name) for name in dict.fromkeys(names)}
+        missing = [names.index(name) for name, answer in answers.items() if answer is None]
+        if missing:
+            if self._answer is None:
+                self._answer = open_answerer(self.settings)
+
+            def note(place: int, answer: str | Refused) -> None:
+                self.cache.note(names[missing[place]], answer)
+
+            with self.cache.beating():
+                asked = self._answer(
+                    [conversations[number] for number in missing],
+                    [keys[number] for number in missing],
+                    schema=schema,
+                    note=note,
+                )
+            answers |= {names[number]: answer for number, answer in zip(missing, asked, strict=True)}
+        return [answer for name in names if (answer := answers[name]) is not None]
+
+    def name(self, conversation: Sequence[Message], key: str, schema: Mapping[str, Any] | None) -> str:
+        messages = [[message.role, message.content] for message in conversation]
+        text = json.dumps([self.identity, messages, key, schema], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
