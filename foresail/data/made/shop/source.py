@@ -77,5 +77,6 @@ def missing_columns(table: Table, tasks: Collection[str]) -> list[str]:
     for task in tasks:
         lacks = [sorted(set(form.needs) - table.columns) for form in TASKS[task]]
         if all(lacks):
-            missing |= dict.fromkeys(min(lacks, key=len))
+            fewest = min(lacks, key=len)
+            missing |= dict.fromkeys(fewest)
     return list(missing)
