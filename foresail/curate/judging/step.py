@@ -82,7 +82,9 @@ class JudgeStep(CheckedPart):
         "drop", pattern="^(drop|keep)$", description="a document without a verdict: drop, or keep it as it is"
     )
     batch_size: int = Field(64, ge=1, le=65536, description="documents that are asked about at once")
-    form: JudgeForm = JudgeForm(max_chars=6000)
+    form: JudgeForm = Field(
+        JudgeForm(max_chars=6000), description="how it is asked, and how its answer is read"
+    )
 
     def mistakes(self) -> Iterator[str]:
         if not self.rubrics:
