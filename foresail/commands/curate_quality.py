@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Device, Seed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from foresail.chat.endpoint import Refused
-    from foresail.curate.judging.judge import Answer
-    from foresail.records import Message
 
 
 def train_classifier(
@@ -62,8 +55,19 @@ def judge(
         Path | None, typer.Option(help="instead of an endpoint: a checkpoint or run of ours")
     ] = None,
     rubric: Annotated[
-        list[str] | None, typer.Option(help="fluency, education, reasoning, domain, or a file NAME.toml")
+        list[str] | None,
+        typer.Option(
+            help="fluency, education, reasoning, domain; of answers quality, correctness, harmlessness; or a file "
+            "NAME.toml"
+        ),
     ] = None,
+    holds: Annotated[
+        str, typer.Option(help="what the files hold: documents, conversations or problems")
+    ] = "documents",
+    read: Annotated[
+        str,
+        typer.Option(help="text: the answer is read; probability: of each valid answer, for small models"),
+    ] = "text",
     share: Annotated[float, typer.Option(help="of the documents, drawn by their ids")] = 1.0,
     most: Annotated[int | None, typer.Option(min=1, help="documents at most")] = None,
     max_chars: Annotated[int, typer.Option(help="shown of a document")] = 6000,
@@ -83,66 +87,32 @@ def judge(
 
     if (endpoint is None) == (checkpoint is None):
         raise ValueError("say who judges: --endpoint URL --model NAME, or --checkpoint FOLDER")
+    if endpoint is not None and not model:
+        raise ValueError("--endpoint needs --model, the name that the server gives the model")
     table = {
-        "model": model or str(checkpoint),
+        "answerer": {
+            "checkpoint": None if checkpoint is None else str(checkpoint),
+            "endpoint": endpoint,
+            "model": model,
+            "key_env": key_env,
+            "parallel": parallel,
+            "max_new_tokens": max_new_tokens,
+            "device": device,
+        },
+        "form": {"max_chars": max_chars, "read": read},
         "share": share,
         "most": most,
         "seed": seed,
-        "max_chars": max_chars,
+        "batch": 4 * parallel,
+        **({"rubrics": rubric} if rubric else {}),
     }
-    settings = check_table(
-        "judge",
-        table | {"batch": 4 * parallel} | ({"rubrics": rubric} if rubric else {}),
-        {},
-        [],
-        JudgeSettings,
-    )
-    answer = (
-        ask_checkpoint(checkpoint, max_new_tokens, device)
-        if checkpoint is not None
-        else ask_endpoint(str(endpoint), model, parallel, max_new_tokens, key_env)
-    )
+    settings = check_table("judge", table, {}, [], JudgeSettings)
     with explaining_interrupt("the same command goes on after the last document"):
         counts = judge_all(
-            check_table("judge", {"path": sources}, {}, [], Source),
+            check_table("judge", {"path": sources, "holds": holds}, {}, [], Source),
             out,
-            answer=answer,
-            settings=settings,
+            settings,
             note=lambda counts: print(describe_counts(counts), flush=True),
         )
     print(f"{out}/labels.jsonl: {describe_counts(counts)}")
     print(f"next: foresail data train-classifier {out}/labels.jsonl quality.npz")
-
-
-def ask_endpoint(url: str, model: str, parallel: int, max_tokens: int, key_env: str | None) -> Answer:
-    import os
-
-    from foresail.chat.endpoint import Endpoint
-
-    if not model:
-        raise ValueError("--endpoint needs --model, the name that the server gives the model")
-    if key_env is not None and key_env not in os.environ:
-        raise ValueError(
-            f"the environment has no {key_env}; set it to the server's key, or leave --key-env out"
-        )
-    key = os.environ[key_env] if key_env is not None else ""
-    return Endpoint(url=url, model=model, key=key, parallel=parallel, max_tokens=max_tokens).answer
-
-
-def ask_checkpoint(checkpoint: Path, max_new_tokens: int, device: str) -> Answer:
-    """A question that is too long for the model, alone, is refused; the others are answered together."""
-    from foresail.chat.endpoint import Refused
-    from foresail.evaluation.answers import AnsweringModel
-    from foresail.evaluation.target import find_target
-
-    loaded = AnsweringModel(find_target(checkpoint), max_new_tokens=max_new_tokens, device=device)
-
-    def answer(conversations: Sequence[Sequence[Message]]) -> Sequence[str | Refused]:
-        try:
-            return loaded.answer_conversations(conversations)
-        except ValueError as error:
-            if len(conversations) == 1:
-                return [Refused(str(error))]
-        return [answer([conversation])[0] for conversation in conversations]
-
-    return answer
