@@ -9,6 +9,7 @@ STEPS: dict[str, str] = {
     "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
     "blocked_words": "foresail.curate.lists.words:BlockedWords",
     "classify": "foresail.curate.quality.classify:Classify",
+    "decontaminate": "foresail.curate.decontaminate.step:Decontaminate",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
