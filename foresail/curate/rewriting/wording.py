@@ -1,0 +1,118 @@
+"""The words of `wording.toml`: those that an answer depends on, units, and talk about the work itself."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from foresail.curate.rewriting.quantities import Quantity
+
+WORDS = re.compile(r"[^\W\d_]+")
+BESIDE = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)?|[$€£¥₱฿₫¢°]")
+NEAR = 3  # words behind a number among which a rewriting may have its unit
+SEPARATE = ("percent", "%")
+
+
+@cache
+def wording() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def patterns(place: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one})" for one in wording()["meta"][place]), re.IGNORECASE)
+
+
+@cache
+def unit_names() -> Mapping[str, str]:
+    return {form: name for name, forms in wording()["units"].items() for form in forms}
+
+
+def words_of(text: str) -> Counter[str]:
+    return Counter(word.lower() for word in WORDS.findall(text.replace("%", " percent ")))
+
+
+# What a model says about its work.
+
+
+def meta_talk(text: str, original: str) -> str:
+    """The words that are about the rewriting, or ""; what the original says too is none."""
+    for place in ("first", "anywhere"):
+        for match in patterns(place).finditer(text):
+            if not patterns(place).search(original):
+                return match[0].strip()
+    return ""
+
+
+def asks_something(text: str) -> bool:
+    return any(mark in text for mark in "?？؟") or not words_of(text).keys().isdisjoint(
+        wording()["meta"]["asks"]
+    )
+
+
+# Constraints.
+
+
+def lost_constraint(before: str, after: str) -> str:
+    """What changed, in words, or ""."""
+    old, new = words_of(before), words_of(after)
+    for name, group in wording()["groups"].items():
+        if name in STRICT and has(old, group) and not has(new, group):
+            return f"nothing of {name}: {', '.join(word for word in group if old[word])}"
+    negations = wording()["groups"]["negation"]
+    if bool(has(old, negations)) != bool(has(new, negations)):
+        found = ", ".join(word for word in negations if old[word] or new[word])
+        return f"a negation {'lost' if has(old, negations) else 'added'}: {found}"
+    for pair in wording()["opposite"]:
+        for one, other in ((pair["one"], pair["other"]), (pair["other"], pair["one"])):
+            if has(old, one) > has(new, one) and has(new, other) > has(old, other):
+                said = [word for word in one if old[word] > new[word]]
+                says = [word for word in other if new[word] > old[word]]
+                return f"{', '.join(said)} became {', '.join(says)}"
+    return ""
+
+
+STRICT = frozenset(
+    "rounding form integer prime positive negative even odd consecutive average median area perimeter volume "
+    "probability percent only".split()
+)
+
+
+def has(words: Mapping[str, int], group: Sequence[str]) -> int:
+    return sum(words.get(word, 0) for word in group)
+
+
+# Units.
+
+
+def units_beside(text: str, quantity: Quantity, near: int = 1) -> set[str]:
+    """The units right behind a number, or the sign before it."""
+    found = set()
+    before = text[max(0, quantity.start - 3) : quantity.start].strip().lower()
+    for size in (1, 2):
+        if before[-size:] in unit_names() and (size == len(before) or not before[-size - 1].isalnum()):
+            found.add(unit_names()[before[-size:]])
+    place = quantity.end
+    for _ in range(near):
+        match = BESIDE.search(text, place, place + 30)
+        if match is None or re.search(r"[.,;:?!\x00()]", text[place : match.start()]):
+            break
+        if (name := unit_names().get(match[0].lower())) and (len(match[0]) > 1 or match.start() - place <= 1):
+            found.add(name)
+        place = match.end()
+    return found
+
+
+def lost_unit(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quantity]) -> str:
+    """A number that has lost its unit, or ""."""
+    for quantity in old:
+        units = units_beside(before, quantity)
+        same = [one for one in new if one.same(quantity)]
+        if units and same and not any(units & units_beside(after, one, NEAR) for one in same):
+            return f"{quantity.text} {', '.join(sorted(units))}"
+    return ""
