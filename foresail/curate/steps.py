@@ -23,6 +23,7 @@ STEPS: dict[str, str] = {
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
     "perplexity": "foresail.curate.quality.perplexity:Perplexity",
     "quantiles": "foresail.curate.select.quantiles:Quantiles",
+    "reformulate": "foresail.curate.rewriting.reformulate:Reformulate",
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
     "resample": "foresail.curate.select.resample:Resample",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",

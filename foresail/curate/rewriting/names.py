@@ -1,7 +1,7 @@
 """Names of a text, and whether each still stands beside its own numbers.
 
-    names("Natalia sold clips to 48 friends in April.") -> {"Natalia", "April"}
-    swapped("Tom has 5 and Ann has 3.", …, "Tom has 3 and Ann has 5.", …) -> "Tom: 5 became 3"
+names("Natalia sold clips to 48 friends in April.") -> {"Natalia", "April"}
+swapped("Tom has 5 and Ann has 3.", …, "Tom has 3 and Ann has 5.", …) -> "Tom: 5 became 3"
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ BREAK = re.compile(r"[.!?\n]")
 NOUN = re.compile(r"[\s-]+(?:(?:more|of|the|new|old|small|large|big|whole|full)\s+)?([A-Za-z]{3,})")
 # what may begin a sentence and is no name
 COMMON = frozenset(
-    "a about above according after all also although among an and another answer any are as assume at avoid based be "
-    "because before below both but by calculate can choose compute consider create describe determine did do does during "
-    "each either english evaluate even every explain express figure find first for from generate give given had has have "
-    "he her here his how however i identify if imagine in instead into is it its just last later let list look make "
-    "many maybe most my name need next no not now of on once one only or other our out over part people please prove "
-    "provide question read rewrite say second select several she should show simplify since so solve some someone "
-    "sometimes state still suggest summarize suppose take tell than that the their then there these they thing this those "
-    "three through to today together translate two under until use using was we were what when where whether which "
-    "while who whose why will with without work would write yes yesterday you your".split()
+    "a about above according after all also although among an and another answer any are as assume at avoid "
+    "based be because before below both but by calculate can choose compute consider create describe "
+    "determine did do does during each either english evaluate even every explain express figure find first "
+    "for from generate give given had has have he her here his how however i identify if imagine in instead "
+    "into is it its just last later let list look make many maybe most my name need next no not now of on "
+    "once one only or other our out over part people please prove provide question read rewrite say second "
+    "select several she should show simplify since so solve some someone sometimes state still suggest "
+    "summarize suppose take tell than that the their then there these they thing this those three through to "
+    "today together translate two under until use using was we were what when where whether which while who "
+    "whose why will with without work would write yes yesterday you your".split()
 )
 
 

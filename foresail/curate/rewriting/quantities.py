@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-DIGITS = re.compile(r"(?<![\w])[-\u2212]?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*|[\u00b2\u00b3\u00b9\u2070-\u2079\u00bc-\u00be\u2150-\u215e]")
+DIGITS = re.compile(
+    r"(?<![\w])[-\u2212]?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*|[\u00b2\u00b3\u00b9\u2070-\u2079\u00bc-\u00be\u2150-\u215e]"
+)
 ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 PERCENT = re.compile(r"\s?(?:%|\uff05|per ?cent\b)", re.IGNORECASE)
 SIZE = re.compile(r"[\s-]{1,2}([A-Za-z]+)")
@@ -88,9 +90,7 @@ def read_digits(written: str, loose: bool) -> set[Any]:
     sign = -1 if written[0] in "-\u2212" else 1
     bare = written.lstrip("-\u2212")
     readings = {bare, swapped(bare)} if loose else {bare}
-    return {
-        sign * Fraction(reading.replace(",", "")) for reading in readings if ENGLISH.fullmatch(reading)
-    }
+    return {sign * Fraction(reading.replace(",", "")) for reading in readings if ENGLISH.fullmatch(reading)}
 
 
 def swapped(written: str) -> str:

@@ -15,7 +15,6 @@ from foresail.curate.rewriting.quantities import Quantity
 WORDS = re.compile(r"[^\W\d_]+")
 BESIDE = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)?|[$€£¥₱฿₫¢°]")
 NEAR = 3  # words behind a number among which a rewriting may have its unit
-SEPARATE = ("percent", "%")
 
 
 @cache
@@ -34,7 +33,8 @@ def unit_names() -> Mapping[str, str]:
 
 
 def words_of(text: str) -> Counter[str]:
-    return Counter(word.lower() for word in WORDS.findall(text.replace("%", " percent ")))
+    plain = re.sub(r"n['\u2019]t\b|(?<=can)not\b", " not", text.replace("%", " percent "))
+    return Counter(word.lower() for word in WORDS.findall(plain))
 
 
 # What a model says about its work.
@@ -62,25 +62,20 @@ def lost_constraint(before: str, after: str) -> str:
     """What changed, in words, or ""."""
     old, new = words_of(before), words_of(after)
     for name, group in wording()["groups"].items():
-        if name in STRICT and has(old, group) and not has(new, group):
-            return f"nothing of {name}: {', '.join(word for word in group if old[word])}"
-    negations = wording()["groups"]["negation"]
-    if bool(has(old, negations)) != bool(has(new, negations)):
-        found = ", ".join(word for word in negations if old[word] or new[word])
-        return f"a negation {'lost' if has(old, negations) else 'added'}: {found}"
+        words = group["words"]
+        if has(old, words) and not has(new, (*words, *group.get("also", ()))):
+            return f"nothing of {name}: {', '.join(word for word in words if old[word])}"
+    hard, soft = wording()["negation"]["hard"], wording()["negation"]["soft"]
+    for one, other, what in ((old, new, "lost"), (new, old, "added")):
+        if has(one, hard) and not has(other, (*hard, *soft)):
+            return f"a negation was {what}: {', '.join(word for word in hard if one[word])}"
     for pair in wording()["opposite"]:
-        for one, other in ((pair["one"], pair["other"]), (pair["other"], pair["one"])):
-            if has(old, one) > has(new, one) and has(new, other) > has(old, other):
-                said = [word for word in one if old[word] > new[word]]
-                says = [word for word in other if new[word] > old[word]]
+        for mine, theirs in ((pair["one"], pair["other"]), (pair["other"], pair["one"])):
+            if has(old, mine) > has(new, mine) and has(new, theirs) > has(old, theirs):
+                said = [word for word in mine if old[word] > new[word]]
+                says = [word for word in theirs if new[word] > old[word]]
                 return f"{', '.join(said)} became {', '.join(says)}"
     return ""
-
-
-STRICT = frozenset(
-    "rounding form integer prime positive negative even odd consecutive average median area perimeter volume "
-    "probability percent only".split()
-)
 
 
 def has(words: Mapping[str, int], group: Sequence[str]) -> int:
@@ -95,8 +90,9 @@ def units_beside(text: str, quantity: Quantity, near: int = 1) -> set[str]:
     found = set()
     before = text[max(0, quantity.start - 3) : quantity.start].strip().lower()
     for size in (1, 2):
-        if before[-size:] in unit_names() and (size == len(before) or not before[-size - 1].isalnum()):
-            found.add(unit_names()[before[-size:]])
+        sign, rest = before[-size:], before[:-size]
+        if sign in unit_names() and not rest[-1:].isalnum():
+            found.add(unit_names()[sign])
     place = quantity.end
     for _ in range(near):
         match = BESIDE.search(text, place, place + 30)
