@@ -79,11 +79,7 @@ def faults(before: str, after: str, rules: Rules, guess: GuessLanguage) -> Itera
 def faults_of_form(before: str, after: str, rules: Rules) -> Iterator[Drop]:
     if not after.strip():
         yield Drop("empty")
-    if odd := [
-        character
-        for character in after
-        if unicodedata.category(character) in ("Cc", "Cs", "Co") and character not in "\n\t\r"
-    ]:
+    if odd := [character for character in after if is_odd(character)]:
         yield Drop("odd_characters", ascii(odd[0]))
     letters = len("".join(after.split())) / max(1, len("".join(before.split())))
     if not rules.shortest <= letters <= rules.longest:
@@ -149,6 +145,11 @@ def languages_of(text: str, guess: GuessLanguage) -> list[str]:
 
 def quotes(text: str) -> list[str]:
     return [next(part for part in match.groups() if part) for match in QUOTED.finditer(text)]
+
+
+def is_odd(character: str) -> bool:
+    """Control characters, surrogates, private ones."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Co") and character not in "\n\t\r"
 
 
 def plain(text: str) -> str:

@@ -84,7 +84,8 @@ class Reformulate(Part):
         ]
         if self.solve is None and (loose := [style.name for style in chosen if style.more_quantities]):
             raise ValueError(
-                f"the style {loose[0]} may add numbers, so only a solution shows that the answer is the same; add [step.solve]"
+                f"the style {loose[0]} may add numbers, so only a solution shows that the answer is the same; "
+                "add [step.solve]"
             )
         if self.variants is not None and self.variants > len(chosen):
             raise ValueError(f"variants = {self.variants}, and there are {len(chosen)} styles")
@@ -181,8 +182,12 @@ class Rewriter:
                 one.document, one.drop = replace(one.source, id=one.id), Drop("refused", answer.detail[:300])
                 continue
             text = read_rewriting(answer)
-            one.drop = check_rewriting(asked(one.source), text, self.rules(one), self.guess)
-            one.document = self.made(one, text)
+            try:
+                one.drop = check_rewriting(asked(one.source), text, self.rules(one), self.guess)
+                one.document = self.made(one, text)
+            except Exception as error:  # of one row; the others go on
+                one.drop = Drop("failed", f"{type(error).__name__}: {error}"[:200])
+                one.document = replace(one.source, id=one.id)
 
     def rules(self, one: Variant) -> Rules:
         row = one.source.row or {}

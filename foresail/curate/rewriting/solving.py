@@ -70,5 +70,6 @@ class Solver:
         samples = self.settings.samples
         return Drop(
             "answer_lost",
-            f"{round(rate * samples)} of {samples} solutions are right, of the original's {round(original * samples)}",
+            f"{round(rate * samples)} of {samples} solutions are right, of the original's "
+            f"{round(original * samples)}",
         )

@@ -27,10 +27,16 @@ KINDS = {
         r"|\bwww\.[^\s<>\"'`)\]}]*[^\s<>\"'`)\]}.,;:!?。，、]"
         r"|[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4})"
     ),
-    "placeholder": r"(?P<placeholder>\{\{[^{}\n]{1,80}\}\}|\{[A-Za-z_][A-Za-z_0-9]{0,40}\}|%(?:\([A-Za-z_]{1,40}\))?[sd]\b)",
+    "placeholder": (
+        r"(?P<placeholder>\{\{[^{}\n]{1,80}\}\}|\{[A-Za-z_][A-Za-z_0-9]{0,40}\}"
+        r"|%(?:\([A-Za-z_]{1,40}\))?[sd]\b)"
+    ),
     "tag": r"(?P<tag></?[A-Za-z][\w-]{0,30}(?:\s[^<>\n]{0,200})?/?>)",
     # f_max, read_csv; A4, H2O, iPhone14
-    "name": r"(?P<name>\b(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+\b|\b[A-Za-z]+\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b)",
+    "name": (
+        r"(?P<name>\b(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+\b"
+        r"|\b[A-Za-z]+\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b)"
+    ),
 }
 PATTERN = re.compile("|".join(KINDS.values()), re.DOTALL | re.MULTILINE)
 BLANK = " \x00 "
