@@ -20,12 +20,13 @@ from foresail.curate.rewriting.names import lost_names, swapped
 from foresail.curate.rewriting.quantities import find_quantities, lost_quantities, new_quantities
 from foresail.curate.rewriting.question import changed_option, is_letter, options_of
 from foresail.curate.rewriting.spans import fixed_spans, lost_spans, without_spans
-from foresail.curate.rewriting.wording import asks_something, lost_constraint, lost_unit, meta_talk
+from foresail.curate.rewriting.wording import lost_constraint, lost_unit, meta_talk, stops_asking
 
 QUOTED = re.compile(
     r"\"([^\"\n]{1,200})\"|\u201c([^\u201d\n]{1,200})\u201d|\u300c([^\u300d\n]{1,200})\u300d|\u00ab([^\u00bb\n]{1,200})\u00bb"
 )
 SHOWN = 100
+SHORT = 250  # characters that any rewriting may have
 SURE = 0.9  # confidence from which on the language of a text is the best guess alone
 LEAST_LETTERS = 30  # of a text whose language is asked for
 GuessLanguage = Callable[[str], Guess]
@@ -82,13 +83,13 @@ def faults_of_form(before: str, after: str, rules: Rules) -> Iterator[Drop]:
     if odd := [character for character in after if is_odd(character)]:
         yield Drop("odd_characters", ascii(odd[0]))
     letters = len("".join(after.split())) / max(1, len("".join(before.split())))
-    if not rules.shortest <= letters <= rules.longest:
+    if not rules.shortest <= letters or (letters > rules.longest and len(after) > SHORT):
         yield Drop("length", f"{letters:.2f} times the original")
     if said := meta_talk(after, before):
         yield Drop("meta_talk", shorten(said))
     if (alike := chrf(after, before)) > rules.most_alike:
         yield Drop("copy", f"chrF {alike:.3f}")
-    if asks_something(before) and not asks_something(after):
+    if stops_asking(before, after):
         yield Drop("no_question", shorten(after))
 
 
@@ -109,10 +110,10 @@ def faults_of_numbers(
     if english:
         if unit := lost_unit(before, old, after, new):
             yield Drop("lost_unit", unit)
-        if exchanged := swapped(before, old, after, new):
-            yield Drop("swapped", exchanged)
         if constraint := lost_constraint(before, after):
             yield Drop("constraint", constraint)
+        if exchanged := swapped(before, old, after, new):
+            yield Drop("swapped", exchanged)
 
 
 def gives_answer(before: str, after: str, answer: str) -> bool:
@@ -120,14 +121,12 @@ def gives_answer(before: str, after: str, answer: str) -> bool:
     bare = plain(answer)
     if not bare or is_letter(answer) or options_of(before):
         return False
-    pattern = re.compile(rf"(?<!\w){re.escape(bare)}(?!\w)" if bare.isascii() else re.escape(bare))
-    if pattern.search(plain(after)) and not pattern.search(plain(before)):
-        return True
     numbers = find_quantities(answer)
-    if len(numbers) == 1 and not numbers[0].weak and numbers[0].text == answer.strip():
+    if len(numbers) == 1 and numbers[0].text == answer.strip():
         says, said = find_quantities(after), find_quantities(before)
         return any(map(numbers[0].same, says)) and not any(map(numbers[0].same, said))
-    return False
+    pattern = re.compile(rf"(?<!\w){re.escape(bare)}(?!\w)" if bare.isascii() else re.escape(bare))
+    return pattern.search(plain(after)) is not None and pattern.search(plain(before)) is None
 
 
 def languages_of(text: str, guess: GuessLanguage) -> list[str]:

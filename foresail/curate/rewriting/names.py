@@ -15,6 +15,8 @@ CAPITAL = re.compile(r"(?<![^\W\d_])[A-Z\u00c0-\u00de\u0110][^\W\d_]+(?:['\u2019
 SENTENCE = re.compile(r"(?:\A|[.!?:;\n\"“”‘(]\s*)\Z")
 BREAK = re.compile(r"[.!?\n]")
 NOUN = re.compile(r"[\s-]+(?:(?:more|of|the|new|old|small|large|big|whole|full)\s+)?([A-Za-z]{3,})")
+WORD = re.compile(r"[A-Za-z]{3,}")
+WINDOW = 4
 # what may begin a sentence and is no name
 COMMON = frozenset(
     "a about above according after all also although among an and another answer any are as assume at avoid "
@@ -65,6 +67,8 @@ def swapped(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quan
         was, now = beside_name(before, name, old), beside_name(after, name, new)
         if was and now and was.isdisjoint(now) and now <= known:
             return f"{name}: {shown(was)} became {shown(now)}"
+    if said := contexts_swapped(before, old, after, new):
+        return said
     for thing in sorted({noun for _, noun in things(before, old)}):
         was = {value for quantity, noun in things(before, old) if noun == thing for value in quantity.values}
         now = {value for quantity, noun in things(after, new) if noun == thing for value in quantity.values}
@@ -84,6 +88,33 @@ def beside_name(text: str, name: str, quantities: Sequence[Quantity]) -> set[obj
             if not BREAK.search(between):
                 found |= one.values
     return found
+
+
+def contexts_swapped(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quantity]) -> str:
+    """Two numbers of which each has the words around it that were the other's."""
+    singles = [one for one in old if len(matches(one, old)) == len(matches(one, new)) == 1]
+    was = [around(before, one) for one in singles]
+    now = [around(after, matches(one, new)[0]) for one in singles]
+    for i, one in enumerate(singles):
+        for j in range(i):
+            straight = len(was[i] & now[i]) + len(was[j] & now[j])
+            crossed = len(was[i] & now[j]) + len(was[j] & now[i])
+            common = len(was[i] & was[j])  # words that both have say nothing
+            if crossed - straight >= 1 and straight - 2 * common <= 0:
+                return f"{singles[j].text} and {one.text}"
+    return ""
+
+
+def matches(quantity: Quantity, others: Sequence[Quantity]) -> list[Quantity]:
+    return [one for one in others if one.same(quantity)]
+
+
+def around(text: str, quantity: Quantity) -> set[str]:
+    """The nearest words on both sides, in the sentence."""
+    left = BREAK.split(text[max(0, quantity.start - 80) : quantity.start])[-1]
+    right = BREAK.split(text[quantity.end : quantity.end + 80])[0]
+    words = [*WORD.findall(left)[-WINDOW:], *WORD.findall(right)[:WINDOW]]
+    return {stem(word.lower()) for word in words} - COMMON
 
 
 def things(text: str, quantities: Sequence[Quantity]) -> Iterator[tuple[Quantity, str]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 KINDS = {
-    "fence": r"(?P<fence>^(?P<ticks>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=ticks)[`~]*[ \t]*$|\Z))",
+    "fence": r"(?P<fence>\[asy\].*?\[/asy\]|^(?P<ticks>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=ticks)[`~]*[ \t]*$|\Z))",
     "code": r"(?P<code>(?<!`)(?P<tick>`{1,2})(?!`)(?:(?!\n\n).){1,400}?(?<!`)(?P=tick)(?!`))",
     "latex": (
         r"(?P<latex>\$\$.{1,2000}?\$\$|\\\[.{1,2000}?\\\]|\\\(.{1,1000}?\\\)"

@@ -49,10 +49,15 @@ def meta_talk(text: str, original: str) -> str:
     return ""
 
 
-def asks_something(text: str) -> bool:
-    return any(mark in text for mark in "?？؟") or not words_of(text).keys().isdisjoint(
-        wording()["meta"]["asks"]
-    )
+def stops_asking(before: str, after: str) -> bool:
+    """Whether the question is gone: no question mark, and no further word that asks."""
+    asks = patterns("asks")
+    if any(mark in after for mark in "?？؟") or asks.search(before) is None:
+        return False
+    narrated = sum(match[0] not in "?？؟" for match in asks.finditer(before))
+    if not any(mark in before for mark in "?？؟"):
+        narrated -= 1
+    return sum(1 for _ in asks.finditer(after)) <= narrated
 
 
 # Constraints.
@@ -65,9 +70,13 @@ def lost_constraint(before: str, after: str) -> str:
         words = group["words"]
         if has(old, words) and not has(new, (*words, *group.get("also", ()))):
             return f"nothing of {name}: {', '.join(word for word in words if old[word])}"
-    hard, soft = wording()["negation"]["hard"], wording()["negation"]["soft"]
-    for one, other, what in ((old, new, "lost"), (new, old, "added")):
-        if has(one, hard) and not has(other, (*hard, *soft)):
+    negation = wording()["negation"]
+    hard, soft = negation["hard"], (*negation["hard"], *negation["soft"])
+    for one, other, what, enough in (
+        (old, new, "lost", (*soft, *negation["positive"])),
+        (new, old, "added", soft),
+    ):
+        if has(one, hard) and not has(other, enough):
             return f"a negation was {what}: {', '.join(word for word in hard if one[word])}"
     for pair in wording()["opposite"]:
         for mine, theirs in ((pair["one"], pair["other"]), (pair["other"], pair["one"])):
@@ -98,17 +107,21 @@ def units_beside(text: str, quantity: Quantity, near: int = 1) -> set[str]:
         match = BESIDE.search(text, place, place + 30)
         if match is None or re.search(r"[.,;:?!\x00()]", text[place : match.start()]):
             break
-        if (name := unit_names().get(match[0].lower())) and (len(match[0]) > 1 or match.start() - place <= 1):
-            found.add(name)
+        for form in (match[0].lower(), match[0].lower().partition("/")[0]):
+            if form in unit_names() and (len(form) > 1 or match.start() - place <= 1):
+                found.add(unit_names()[form])
+                break
         place = match.end()
     return found
 
 
 def lost_unit(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quantity]) -> str:
     """A number that has lost its unit, or ""."""
+    left = [(one, units_beside(after, one, NEAR)) for one in new]
     for quantity in old:
-        units = units_beside(before, quantity)
-        same = [one for one in new if one.same(quantity)]
-        if units and same and not any(units & units_beside(after, one, NEAR) for one in same):
-            return f"{quantity.text} {', '.join(sorted(units))}"
+        if units := units_beside(before, quantity):
+            place = next((n for n, (one, its) in enumerate(left) if one.same(quantity) and units & its), None)
+            if place is None:
+                return f"{quantity.text} {', '.join(sorted(units))}"
+            left.pop(place)
     return ""
