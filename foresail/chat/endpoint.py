@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -26,20 +28,15 @@ LONGEST_PAUSE = 60.0
 BUSY = (408, 409, 425, 429)
 ITS_OWN_FAULT = (500,)  # of a question, where others are answered
 MOST_BYTES = 2**24  # of a reply
+SCHEMA = "response_format"
+LIKELIEST = 20  # tokens whose probabilities a server gives at most
+CHOOSING = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": LIKELIEST}
 TRIES = 4  # of a question on which a server fails that answers others
-
-
-def growing_pauses(seconds: float) -> tuple[float, ...]:
-    """growing_pauses(10) -> (0.5, 1.0, 2.0, 4.0, 2.5): seconds before each further attempt."""
-    pauses: list[float] = []
-    while (left := seconds - sum(pauses)) > 0:
-        pauses.append(min(0.5 * 2 ** len(pauses), LONGEST_PAUSE, left))
-    return tuple(pauses)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server does not answer this question; others it may."""
+    """This question is not answered; others may be."""
 
     detail: str
 
@@ -48,8 +45,20 @@ class EndpointBroken(OSError):
     """The server answers nobody; the message says how, and that the same command goes on."""
 
 
+Read = Callable[[bytes], str | Refused]
+Note = Callable[[int, str | Refused], None]
+
+
 def no_note(number: int, answer: str | Refused) -> None:
     """Nobody waits for single answers."""
+
+
+def growing_pauses(seconds: float) -> tuple[float, ...]:
+    """growing_pauses(10) -> (0.5, 1.0, 2.0, 4.0, 2.5): seconds before each further attempt."""
+    pauses: list[float] = []
+    while (left := seconds - sum(pauses)) > 0:
+        pauses.append(min(0.5 * 2 ** len(pauses), LONGEST_PAUSE, left))
+    return tuple(pauses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +84,21 @@ class Endpoint:
         conversations: Sequence[Sequence[Message]],
         keys: Sequence[str] | None = None,
         *,
-        schema: Mapping[str, Any] | None = None,
-        note: Callable[[int, str | Refused], None] = no_note,
+        schemas: Sequence[Mapping[str, Any]] | None = None,
+        choices: Sequence[str] | None = None,
+        note: Note = no_note,
     ) -> list[str | Refused]:
-        """With keys, each question has a seed of its own. `note` gets each answer as soon as it is there.
-
-        `schema` is of the object that an answer has to be; a server that does not know such a request gets it
-        without.
+        """With keys, each question has a seed of its own. A server that does not take a schema is asked without;
+        one that gives no probabilities of tokens refuses choices.
         """
 
         def ask(number: int) -> str | Refused:
-            answer = self._ask(conversations[number], keys[number] if keys is not None else None, schema)
+            key = keys[number] if keys is not None else None
+            if choices is None:
+                form = schema_form(schemas[number]) if schemas is not None else {}
+                answer = self._ask(conversations[number], key, form, read_reply)
+            else:
+                answer = self._ask(conversations[number], key, CHOOSING, partial(read_choice, choices))
             note(number, answer)
             return answer
 
@@ -93,12 +106,15 @@ class Endpoint:
             return [*pool.map(ask, range(len(conversations)))]
 
     def _ask(
-        self, conversation: Sequence[Message], key: str | None, schema: Mapping[str, Any] | None
+        self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any], read: Read
     ) -> str | Refused:
+        """`form` is what the request has more than others."""
         answered_before = self.outage.answered
         for tried, pause in enumerate((*self.pauses, None), start=1):
             try:
-                reply = self._post(conversation, key, None if self.outage.refuses_schemas else schema)
+                if SCHEMA in form and self.outage.refuses_schemas:
+                    form = {}
+                reply = self._post(conversation, key, form)
             except HTTPError as error:
                 body = error.read(500).decode("utf-8", "replace")
                 if error.code in (401, 403, 404):
@@ -107,31 +123,29 @@ class Endpoint:
                         "run the same command again"
                     ) from None
                 if error.code < 500 and error.code not in BUSY:
-                    if schema is None or self.outage.refuses_schemas:
+                    if SCHEMA not in form:
                         return Refused(f"{error.code}: {body}")
-                    return self._ask_plainly(conversation, key)
+                    return self._ask_plainly(conversation, key, read)
                 if error.code in ITS_OWN_FAULT:
                     if self.outage.answered > answered_before and tried >= TRIES:
                         return Refused(f"{error.code}: {body}")
-                    schema = None  # some fail on it, and do not say so
+                    form = {} if SCHEMA in form else form  # some fail on it, and do not say so
                 self._wait(pause, f"answers with {error.code}: {body}")
             except (URLError, OSError, HTTPException) as error:
                 self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
             else:
                 self.outage.end(self.url)
-                return read_reply(reply)
+                return read(reply)
         raise AssertionError("the last attempt raises")
 
-    def _ask_plainly(self, conversation: Sequence[Message], key: str | None) -> str | Refused:
+    def _ask_plainly(self, conversation: Sequence[Message], key: str | None, read: Read) -> str | Refused:
         """Without the schema; if that is taken, it is what the server refuses."""
-        answer = self._ask(conversation, key, None)
+        answer = self._ask(conversation, key, {}, read)
         if not isinstance(answer, Refused):
             self.outage.refuses_schemas = True
         return answer
 
-    def _post(
-        self, conversation: Sequence[Message], key: str | None, schema: Mapping[str, Any] | None
-    ) -> bytes:
+    def _post(self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any]) -> bytes:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in conversation],
@@ -142,9 +156,7 @@ class Endpoint:
             body["top_p"] = self.top_p
         if key is not None:
             body["seed"] = seed_of(self.seed, key)
-        if schema is not None:
-            form = {"name": "answer", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        body |= form
         headers = {"Content-Type": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -160,6 +172,11 @@ class Endpoint:
         time.sleep(pause)
 
 
+def schema_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"name": "answer", "strict": True, "schema": schema}
+    return {SCHEMA: {"type": "json_schema", "json_schema": named}}
+
+
 def seed_of(seed: int, key: str) -> int:
     """31 bits: what every server takes."""
     digest = hashlib.blake2b(f"{seed}\x1f{key}".encode("utf-8", "replace"), digest_size=4).digest()
@@ -172,3 +189,31 @@ def read_reply(body: bytes) -> str | Refused:
     except (ValueError, LookupError, TypeError, RecursionError):
         return Refused(f"the reply is none of OpenAI's: {body[:80]!r}")
     return content if isinstance(content, str) else Refused("the reply has no text")
+
+
+def read_choice(choices: Sequence[str], body: bytes) -> str | Refused:
+    """How likely each choice is, as the first token of the answer: "[0.93, 0.07]"."""
+    try:
+        first = json.loads(body)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        seen = [(str(entry["token"]).strip(), float(entry["logprob"])) for entry in first]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return Refused("the reply has no probabilities of tokens (top_logprobs)")
+    logprobs = [
+        [logprob for token, logprob in seen if token == choice and logprob == logprob] for choice in choices
+    ]
+    if not any(logprobs):
+        tokens = ", ".join(repr(token) for token, _ in seen[:3])
+        return Refused(f"the answer begins with none of {', '.join(choices)}, but {tokens or 'nothing'}")
+    return shares([logsumexp(own) for own in logprobs])
+
+
+def logsumexp(logprobs: Sequence[float]) -> float:
+    """Of " A" and "A" together; a choice that is not there is as unlikely as can be."""
+    return math.log(sum(map(math.exp, logprobs))) if logprobs else -math.inf
+
+
+def shares(logprobs: Sequence[float]) -> str:
+    """shares([-1.0, -1.0]) -> "[0.5, 0.5]": of what is said in the choices at all."""
+    most = max(logprobs)
+    weights = [math.exp(logprob - most) for logprob in logprobs]
+    return json.dumps([round(weight / sum(weights), 6) for weight in weights])

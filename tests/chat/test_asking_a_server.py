@@ -102,17 +102,17 @@ def test_a_schema_is_sent_and_left_out_where_it_is_refused(status: int) -> None:
 
     with server_that(reply) as endpoint:
         opened = endpoint(parallel=1)
-        assert opened.answer(ask("a"), schema=schema) == ["plain"]
+        assert opened.answer(ask("a"), schemas=[schema]) == ["plain"]
         assert seen == [True, False]
-        opened.answer(ask("b"), schema=schema)
+        opened.answer(ask("b"), schemas=[schema])
         assert seen[2:] == ([False] if status == 400 else [True, False])
     with server_that(lambda request, count: json.dumps(request["response_format"])) as endpoint:
-        (answer,) = endpoint().answer(ask("a"), schema=schema)
+        (answer,) = endpoint().answer(ask("a"), schemas=[schema])
         assert json.loads(str(answer))["json_schema"]["schema"] == schema
 
 
 def test_a_question_that_is_refused_with_and_without_a_schema_is_refused() -> None:
     with server_that(lambda request, count: 400) as endpoint:
         opened = endpoint()
-        (answer,) = opened.answer(ask("a"), schema={"type": "object"})
+        (answer,) = opened.answer(ask("a"), schemas=[{"type": "object"}])
         assert answer == Refused('400: {"error": "no"}') and not opened.outage.refuses_schemas

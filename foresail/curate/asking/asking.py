@@ -20,11 +20,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foresail.chat.endpoint import Refused
+from foresail.chat.answering import Answer
+from foresail.chat.endpoint import Note, Refused, no_note
 from foresail.curate.asking.cache import AnswerCache
 from foresail.recipe.tables.answerer import Answerer
 from foresail.records import Message
-from foresail.rollout.answering.answerer import Answer, open_answerer
+from foresail.rollout.answering.answerer import open_answerer
 
 
 class Asking:
@@ -37,33 +38,44 @@ class Asking:
         self,
         conversations: Sequence[Sequence[Message]],
         keys: Sequence[str],
-        schema: Mapping[str, Any] | None = None,
+        *,
+        schemas: Sequence[Mapping[str, Any]] | None = None,
+        choices: Sequence[str] | None = None,
+        note: Note = no_note,
     ) -> list[str | Refused]:
-        """In the order of the questions. A key with the seed is a question's noise; equal questions are asked once.
-
-        `schema` is of the object that the answer has to be; not every model keeps to it.
-        """
-        names = [self.name(*question, schema) for question in zip(conversations, keys, strict=True)]
+        """As `Answer` has it. Equal questions are asked once."""
+        forms: Sequence[Mapping[str, Any] | None] = [*schemas] if schemas is not None else [None] * len(keys)
+        names = [self.name(*question, choices) for question in zip(conversations, keys, forms, strict=True)]
         answers = {name: self.cache.find(name) for name in dict.fromkeys(names)}
         missing = [names.index(name) for name, answer in answers.items() if answer is None]
         if missing:
             if self._answer is None:
                 self._answer = open_answerer(self.settings)
 
-            def note(place: int, answer: str | Refused) -> None:
+            def keep(place: int, answer: str | Refused) -> None:
                 self.cache.note(names[missing[place]], answer)
 
             with self.cache.beating():
                 asked = self._answer(
                     [conversations[number] for number in missing],
                     [keys[number] for number in missing],
-                    schema=schema,
-                    note=note,
+                    schemas=None if schemas is None else [schemas[number] for number in missing],
+                    choices=choices,
+                    note=keep,
                 )
             answers |= {names[number]: answer for number, answer in zip(missing, asked, strict=True)}
-        return [answer for name in names if (answer := answers[name]) is not None]
+        settled = [answer for name in names if (answer := answers[name]) is not None]
+        for number, answer in enumerate(settled):
+            note(number, answer)
+        return settled
 
-    def name(self, conversation: Sequence[Message], key: str, schema: Mapping[str, Any] | None) -> str:
+    def name(
+        self,
+        conversation: Sequence[Message],
+        key: str,
+        schema: Mapping[str, Any] | None,
+        choices: Sequence[str] | None,
+    ) -> str:
         messages = [[message.role, message.content] for message in conversation]
-        text = json.dumps([self.identity, messages, key, schema], sort_keys=True)
+        text = json.dumps([self.identity, messages, key, schema, choices], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
 """What a step that asks a model may cost: known before it asks, from what comes to it.
 
 most_of(Cost(requests=1200, prompt_characters=4_100_000, answer_tokens=1_228_800))
--> "at most 1,200 requests, 4.1 M characters of prompts (about 1.0 M tokens), 1.2 M tokens of answers"
+-> "at most 1,200 requests, about 4.1 M characters of prompts (…), at most 1.2 M tokens of answers"
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PER_TOKEN = 4  # characters of English
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Upper bounds."""
+    """Upper bounds; characters without what frames a text in a question."""
 
     requests: int
     prompt_characters: int
@@ -24,8 +24,8 @@ class Cost:
 def describe_cost(cost: Cost) -> str:
     tokens = cost.prompt_characters // PER_TOKEN
     return (
-        f"at most {cost.requests:,} requests, {short(cost.prompt_characters)} characters of prompts "
-        f"(about {short(tokens)} tokens of English), {short(cost.answer_tokens)} tokens of answers"
+        f"at most {cost.requests:,} requests, about {short(cost.prompt_characters)} characters of prompts "
+        f"({short(tokens)} tokens of English), at most {short(cost.answer_tokens)} tokens of answers"
     )
 
 

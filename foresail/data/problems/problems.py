@@ -55,7 +55,7 @@ def load_problems(settings: Problems) -> list[Problem]:
             raise ValueError(
                 f"{settings.source} has no columns; leave out prompt_key and answer_key, which are for files"
             )
-        problems = generate(settings.source)[: settings.limit]
+        problems = list(generate(settings.source)[: settings.limit])
     else:
         problems = load_file(settings)
     examples = load_conversations(settings.examples) if settings.examples else []

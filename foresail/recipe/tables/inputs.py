@@ -21,7 +21,15 @@ BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: to
 # Larger files would take longer than the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
-BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
+BUILT_IN_SOURCES = (
+    "arithmetic",
+    "multi-hop",
+    "passage-qa",
+    "programs",
+    "reasoning-gym",
+    "shop-tasks",
+    "word-problems",
+)
 SHARDS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zst", ".parquet")  # those that a folder is read for
 SUFFIXES = (*SHARDS, ".json", ".json.gz")
 

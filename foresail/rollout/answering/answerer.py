@@ -10,30 +10,13 @@ A server gets the two as its `seed`, which not every server keeps to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from foresail.chat.endpoint import Endpoint, Refused, growing_pauses, no_note
+from foresail.chat.answering import Answer, Conversations
+from foresail.chat.endpoint import Endpoint, Note, Refused, growing_pauses, no_note, shares
 from foresail.recipe.tables.answerer import Answerer
-from foresail.records import Message
-
-Conversations = Sequence[Sequence[Message]]
-Note = Callable[[int, str | Refused], None]
-
-
-class Answer(Protocol):
-    """`schema`: of the object that an answer has to be, for servers that keep to it. `note` gets each answer, with
-    the number of its question, as soon as it is there, from any thread."""
-
-    def __call__(
-        self,
-        conversations: Conversations,
-        keys: Sequence[str],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        note: Note = no_note,
-    ) -> Sequence[str | Refused]: ...
 
 
 def check_answerer(settings: Answerer) -> None:
@@ -86,23 +69,28 @@ def open_checkpoint(settings: Answerer) -> Answer:
         conversations: Conversations,
         keys: Sequence[str],
         *,
-        schema: Mapping[str, Any] | None = None,
+        schemas: Sequence[Mapping[str, Any]] | None = None,
+        choices: Sequence[str] | None = None,
         note: Note = no_note,
     ) -> Sequence[str | Refused]:
-        answers = answer_all(conversations, keys)
+        answers = answer_all(conversations, keys, choices)
         for number, answered in enumerate(answers):
             note(number, answered)
         return answers
 
-    def answer_all(conversations: Conversations, keys: Sequence[str]) -> Sequence[str | Refused]:
+    def answer_all(
+        conversations: Conversations, keys: Sequence[str], choices: Sequence[str] | None
+    ) -> Sequence[str | Refused]:
         if not conversations:
             return []
         try:
-            return model.answer(conversations, [(key, 0) for key in keys])
+            if choices is not None:
+                return [shares(own) for own in model.choose(conversations, choices)]
+            return model.answer(conversations, [(key, 0) for key in keys], trusted=False)
         except ValueError as error:
             if len(conversations) == 1:
                 return [Refused(str(error))]
         pairs = zip(conversations, keys, strict=True)
-        return [answer_all([conversation], [key])[0] for conversation, key in pairs]
+        return [answer_all([conversation], [key], choices)[0] for conversation, key in pairs]
 
     return answer

@@ -143,6 +143,6 @@ def test_a_torn_cache_holds_the_answers_before_the_tear(
 def test_a_cost_is_told_in_round_figures() -> None:
     cost = Cost(requests=1200, prompt_characters=4_100_000, answer_tokens=999_999)
     assert describe_cost(cost) == (
-        "at most 1,200 requests, 4.1 M characters of prompts (about 1.0 M tokens of English), "
-        "999,999 tokens of answers"
+        "at most 1,200 requests, about 4.1 M characters of prompts (1.0 M tokens of English), "
+        "at most 999,999 tokens of answers"
     )
