@@ -18,7 +18,8 @@ WORDS = ("zero one two three four five six seven eight nine ten eleven twelve").
 SYNONYMS = {
     "buys": "purchases", "bought": "purchased", "total": "sum", "altogether": "in all", "each": "every",
     "needs": "requires", "wants": "would like", "uses": "makes use of", "starts": "begins", "kids": "children",
-    "many": "many in number", "gives": "hands", "gave": "handed", "has": "owns", "had": "owned", "makes": "produces", "find": "determine",
+    "many": "many in number", "gives": "hands", "gave": "handed",
+    "has": "owns", "had": "owned", "makes": "produces", "find": "determine",
     "compute": "work out", "also": "in addition", "day": "single day", "how": "just how",
     "what": "tell me what",
 }  # fmt: skip
