@@ -71,7 +71,7 @@ def test_a_right_rewriting_is_kept() -> None:
         (
             "gives_answer",
             "Who wrote the famous play about the prince of Denmark?",
-            "It was Shakespeare, but who wrote the play of the Danish prince?",
+            "It was Shakespeare, but who wrote the play of a prince of Denmark?",
             "Shakespeare",
         ),
         (
