@@ -67,8 +67,8 @@ def main() -> None:
                 whole = kind in ("no_question", "foreign", "meta", "turns", "commented")
                 after = spoiled if whole else RIGHT[chance.choice(["polite", "reported"])](spoiled, chance)
                 if kind in ("meta", "commented", "turns"):
-                    right = RIGHT["reported"](question, chance)
-                    after = spoil(right, chance)
+                    whole_question = RIGHT["reported"](question, chance)
+                    after = spoil(whole_question, chance)
                 count(f"wrong/{kind}", True, question, after, answer)
         if answer and not answer.isdecimal():
             count(
