@@ -51,7 +51,7 @@ class Reformulate(Part):
 
     takes: ClassVar[Holds] = ROWS
 
-    answerer: Answerer
+    answerer: Answerer = Field(description="who rewrites: a checkpoint, or a server")
     styles: Texts = Field((), description="names of styles; default: all, but those that need solve")
     styles_file: str = Field("", description="a TOML file of [[style]] tables; default: the styles shipped")
     variants: int | None = Field(
