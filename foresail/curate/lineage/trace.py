@@ -129,10 +129,17 @@ class Tracer:
         for origin in made.get(FROM, ())[:MOST_ORIGINS]:
             source, id = str(origin.get("source")), str(origin.get("id"))
             if names_generator(source) or Path(source).exists():
-                yield from self.file(source, id)
+                yield from self.origin(source, id)
             elif (source, id) not in self.traced:
                 self.traced.add((source, id))
                 yield Section(title=f"{source}, row {id}", lines=(("file", "not there any more"),))
+
+    def origin(self, source: str, id: str) -> Iterator[Section]:
+        """A row of a file; of a file without rows, such as a product table, the name alone."""
+        try:
+            yield from self.file(source, id)
+        except (ValueError, UnicodeError) as error:
+            yield Section(title=f"{source}, row {id}", lines=(("not shown", str(error)),))
 
 
 def sources_of(recipe: Stage) -> list[tuple[str, str]]:

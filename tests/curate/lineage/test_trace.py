@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from shop_tables import write_table
 
 from foresail.curate.curation import curate
 from foresail.curate.lineage.trace import trace
 from foresail.curate.recipe import build_curation
+from foresail.data.made.generators import generate
 from foresail.runlog.directory import RunDirectory
 
 
@@ -108,3 +110,16 @@ def test_rows_that_name_each_other_end(tmp_path):
         origin = {"source": str(tmp_path / f"{other}.jsonl"), "id": other}
         write_rows(tmp_path / f"{name}.jsonl", [{"id": name, "text": "…", "made": {"from": [origin]}}])
     assert len(trace(tmp_path / "a.jsonl", "a")) == 2
+
+
+def test_a_made_row_names_the_rows_of_its_table_though_the_table_has_no_rows_to_show(tmp_path):
+    write_table(tmp_path / "shop.csv", seed=1)
+    source = f"shop-tasks:table={tmp_path / 'shop.csv'},count=5,languages=en"
+    problem = generate(source)[2]
+    row = {"problem": problem.prompt[0].content, "answer": problem.answer, "made": problem.extra["made"]}
+    file = Path(write_rows(tmp_path / "rows.jsonl", [row | {"id": "r1"}]))
+    first, *origins = trace(file, "r1")
+    assert dict(first.lines)["by"] == "shop-tasks"
+    ids = [one["id"] for one in problem.extra["made"]["from"]]
+    assert [one.title for one in origins] == [f"{tmp_path / 'shop.csv'}, row {id}" for id in ids]
+    assert all(label == "not shown" for one in origins for label, _ in one.lines)

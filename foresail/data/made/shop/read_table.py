@@ -64,7 +64,7 @@ def _read(path: Path, options: tuple[tuple[str, str], ...], fingerprint: str) ->
         variant = _variant(place, row, columns, number)
         products.setdefault(key, {}).setdefault(tuple(sorted(variant.options)), variant)
     return Table(
-        name=path.name,
+        path=str(path),
         fingerprint=fingerprint,
         currency=currency,
         products=tuple(

@@ -19,6 +19,7 @@ from foresail.data.made.shop.plan import SPLITS, Place, Plan
 from foresail.records import Message, Problem
 
 SOURCE, VERSION = "shop-tasks", 1
+TRACED = 3  # rows of the table that `foresail data why` shows; `rows` has them all
 LAYOUTS: dict[str, tuple[Layout, ...]] = {"train": ("lines", "inline"), "test": ("bars",)}
 BARE = ("json", "title", "search")  # kinds whose reply is the answer alone
 
@@ -80,8 +81,9 @@ def solution(scene: Scene, kind: str, draft: Draft) -> str:
 
 def provenance(plan: Plan, place: Place, number: int, draft: Draft) -> dict[str, Any]:
     table = plan.table
+    rows = list(dict.fromkeys(offer.variant.id for offer in draft.offers))
     return {
-        "generator": SOURCE,
+        "by": SOURCE,
         "version": VERSION,
         "seed": plan.seed,
         "number": number,
@@ -93,8 +95,9 @@ def provenance(plan: Plan, place: Place, number: int, draft: Draft) -> dict[str,
         "table": table.name,
         "fingerprint": table.fingerprint,
         "invented": list(table.invented),
-        "rows": list(dict.fromkeys(offer.variant.id for offer in draft.offers)),
+        "rows": rows,
         "asked": dict(draft.asked),
+        "from": [{"source": table.path, "id": id} for id in rows[:TRACED]],
     }
 
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from random import Random
 
 TEST_SHARE = 5  # one product in five is for testing
@@ -51,13 +52,17 @@ class Product:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """`invented`: columns that the table's file does not have and that were made up for it."""
+    """`path` is the file as it was named. `invented`: columns that it does not have and that were made up."""
 
-    name: str
+    path: str
     fingerprint: str
     currency: str
     products: tuple[Product, ...]
     invented: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
 
     @cached_property
     def decimals(self) -> int:

@@ -29,7 +29,7 @@ def read_tau2(path: Path, fingerprint: str, currency: str) -> Table:
             ) from error
     invented = tomllib.loads(files(__package__).joinpath("tables/tau2.toml").read_text(encoding="utf-8"))
     return Table(
-        name=path.name,
+        path=str(path),
         fingerprint=fingerprint,
         currency=currency,
         products=tuple(_product(product, invented.get(product["name"], {})) for product in products.values()),

@@ -152,6 +152,8 @@ def test_provenance_leads_to_the_rows_of_the_table(table: Path) -> None:
     for problem in generate(f"shop-tasks:table={table},count={COUNT},seed=4,languages=en"):
         made = problem.extra["made"]
         assert made["table"] == table.name and made["number"] == int(problem.id.split(":")[3])
+        assert made["by"] == "shop-tasks" and {one["source"] for one in made["from"]} == {str(table)}
+        assert [one["id"] for one in made["from"]] == made["rows"][:3]
         row = sold[int(made["rows"][0]) - 1]
         assert row["name"].casefold() in problem.prompt[0].content.casefold()
         assert json.loads(json.dumps(problem.extra)) == problem.extra
