@@ -25,6 +25,8 @@ STEPS: dict[str, str] = {
     "quantiles": "foresail.curate.select.quantiles:Quantiles",
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
     "resample": "foresail.curate.select.resample:Resample",
+    "select_diverse": "foresail.curate.select.diverse:SelectDiverse",
+    "semantic_duplicates": "foresail.curate.deduplicate.semantic:SemanticDuplicates",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
 }
 

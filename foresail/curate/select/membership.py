@@ -1,0 +1,63 @@
+"""Fuzzy labels: the clusters that a row belongs to, noise included, as fuzzy c-means has them with exponent 2.
+
+Legend: N rows, K clusters, M memberships of a row, C coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.curate.deduplicate.blocks import Array
+from foresail.curate.select.density import square_distances
+
+# of a clustered row's membership is its own cluster's; the rest goes by distance, as does all of a noise row's
+OWN = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """clusters_NM are the nearest, and weights_NM sum up to 1; a row's own cluster is in the first column."""
+
+    clusters_NM: Array
+    weights_NM: Array
+    count: int
+
+    def sizes(self) -> Array:
+        """Rows of each cluster, counted by membership."""
+        sizes: Array = np.bincount(self.clusters_NM.ravel(), self.weights_NM.ravel(), self.count)
+        return sizes
+
+
+def fuzzy_labels(points_NC: Array, labels_N: Array, memberships: int) -> Memberships:
+    """By the inverse square distance to the clusters' means. Without a cluster, all rows are one."""
+    count = int(labels_N.max(initial=-1)) + 1
+    if not count:
+        shape = (len(points_NC), 1)
+        return Memberships(np.zeros(shape, np.int64), np.ones(shape), 1)
+    means_KC = means_of(points_NC, labels_N, count)
+    columns = min(memberships, count)
+    clusters_NM = np.empty((len(points_NC), columns + 1), np.int64)
+    weights_NM = np.empty((len(points_NC), columns + 1))
+    for begin, squares in square_distances(points_NC, means_KC):
+        rows = slice(begin, begin + len(squares))
+        nearest = np.argsort(squares, axis=1, kind="stable")[:, :columns]
+        inverse = 1 / np.maximum(np.take_along_axis(squares, nearest, axis=1), 1e-6).astype(np.float64)
+        shares = inverse / inverse.sum(1, keepdims=True)
+        own = labels_N[rows]
+        is_own = own >= 0
+        clusters_NM[rows, 1:] = nearest
+        weights_NM[rows, 1:] = np.where(is_own[:, None], shares * (1 - OWN), shares)
+        clusters_NM[rows, 0] = np.where(is_own, own, nearest[:, 0])
+        weights_NM[rows, 0] = np.where(is_own, OWN, 0.0)
+    return Memberships(clusters_NM, weights_NM, count)
+
+
+def means_of(points_NC: Array, labels_N: Array, count: int) -> Array:
+    sums_KC = np.zeros((count, points_NC.shape[1]))
+    is_own = labels_N >= 0
+    np.add.at(sums_KC, labels_N[is_own], points_NC[is_own].astype(np.float64))
+    sizes_K = np.bincount(labels_N[is_own], minlength=count)
+    means: Array = (sums_KC / sizes_K[:, None]).astype(np.float32)
+    return means
