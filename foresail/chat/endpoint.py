@@ -2,37 +2,63 @@
 
 endpoint = Endpoint(url="http://judge:8000/v1", model="judge-7b", parallel=16)
 endpoint.answer([conversation, …]) -> ["{…}", Refused("…"), …]      # in the order of the questions
+
+A server that does not answer is waited for, and the log says so; one that stays away raises `EndpointBroken`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 
+from foresail.chat.outage import Outage
 from foresail.records import Message
 
-PAUSES = (0.5, 2.0, 8.0, 30.0)  # seconds before each further attempt
+LONGEST_PAUSE = 60.0
 BUSY = (408, 409, 425, 429)
+ITS_OWN_FAULT = (500,)  # of a question, where others are answered
 MOST_BYTES = 2**24  # of a reply
+SCHEMA = "response_format"
+LIKELIEST = 20  # tokens whose probabilities a server gives at most
+CHOOSING = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": LIKELIEST}
+TRIES = 4  # of a question on which a server fails that answers others
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server does not answer this question; others it may."""
+    """This question is not answered; others may be."""
 
     detail: str
 
 
 class EndpointBroken(OSError):
     """The server answers nobody; the message says how, and that the same command goes on."""
+
+
+Read = Callable[[bytes], str | Refused]
+Note = Callable[[int, str | Refused], None]
+
+
+def no_note(number: int, answer: str | Refused) -> None:
+    """Nobody waits for single answers."""
+
+
+def growing_pauses(seconds: float) -> tuple[float, ...]:
+    """growing_pauses(10) -> (0.5, 1.0, 2.0, 4.0, 2.5): seconds before each further attempt."""
+    pauses: list[float] = []
+    while (left := seconds - sum(pauses)) > 0:
+        pauses.append(min(0.5 * 2 ** len(pauses), LONGEST_PAUSE, left))
+    return tuple(pauses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,38 +72,80 @@ class Endpoint:
     top_p: float = 1.0
     seed: int = 0
     seconds: float = 300.0
-    pauses: tuple[float, ...] = PAUSES
+    pauses: tuple[float, ...] = growing_pauses(600.0)
+    outage: Outage = field(default_factory=Outage, compare=False)
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"the address of an endpoint begins with http://, not {self.url!r}")
 
     def answer(
-        self, conversations: Sequence[Sequence[Message]], keys: Sequence[str] | None = None
+        self,
+        conversations: Sequence[Sequence[Message]],
+        keys: Sequence[str] | None = None,
+        *,
+        schemas: Sequence[Mapping[str, Any]] | None = None,
+        choices: Sequence[str] | None = None,
+        note: Note = no_note,
     ) -> list[str | Refused]:
-        """With keys, each question has a seed of its own."""
-        with ThreadPoolExecutor(self.parallel) as pool:
-            return [*pool.map(self._ask, conversations, keys or [None] * len(conversations))]
+        """With keys, each question has a seed of its own. A server that does not take a schema is asked without;
+        one that gives no probabilities of tokens refuses choices.
+        """
 
-    def _ask(self, conversation: Sequence[Message], key: str | None) -> str | Refused:
-        for pause in (*self.pauses, None):
+        def ask(number: int) -> str | Refused:
+            key = keys[number] if keys is not None else None
+            if choices is None:
+                form = schema_form(schemas[number]) if schemas is not None else {}
+                answer = self._ask(conversations[number], key, form, read_reply)
+            else:
+                answer = self._ask(conversations[number], key, CHOOSING, partial(read_choice, choices))
+            note(number, answer)
+            return answer
+
+        with ThreadPoolExecutor(self.parallel) as pool:
+            return [*pool.map(ask, range(len(conversations)))]
+
+    def _ask(
+        self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any], read: Read
+    ) -> str | Refused:
+        """`form` is what the request has more than others."""
+        answered_before = self.outage.answered
+        for tried, pause in enumerate((*self.pauses, None), start=1):
             try:
-                return read_reply(self._post(conversation, key))
+                if SCHEMA in form and self.outage.refuses_schemas:
+                    form = {}
+                reply = self._post(conversation, key, form)
             except HTTPError as error:
                 body = error.read(500).decode("utf-8", "replace")
                 if error.code in (401, 403, 404):
                     raise EndpointBroken(
-                        f"{self.url} answers with {error.code}: {body}; check address, model and --key-env, then "
+                        f"{self.url} answers with {error.code}: {body}; check address, model and key, then "
                         "run the same command again"
                     ) from None
                 if error.code < 500 and error.code not in BUSY:
-                    return Refused(f"{error.code}: {body}")
+                    if SCHEMA not in form:
+                        return Refused(f"{error.code}: {body}")
+                    return self._ask_plainly(conversation, key, read)
+                if error.code in ITS_OWN_FAULT:
+                    if self.outage.answered > answered_before and tried >= TRIES:
+                        return Refused(f"{error.code}: {body}")
+                    form = {} if SCHEMA in form else form  # some fail on it, and do not say so
                 self._wait(pause, f"answers with {error.code}: {body}")
             except (URLError, OSError, HTTPException) as error:
                 self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
+            else:
+                self.outage.end(self.url)
+                return read(reply)
         raise AssertionError("the last attempt raises")
 
-    def _post(self, conversation: Sequence[Message], key: str | None) -> bytes:
+    def _ask_plainly(self, conversation: Sequence[Message], key: str | None, read: Read) -> str | Refused:
+        """Without the schema; if that is taken, it is what the server refuses."""
+        answer = self._ask(conversation, key, {}, read)
+        if not isinstance(answer, Refused):
+            self.outage.refuses_schemas = True
+        return answer
+
+    def _post(self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any]) -> bytes:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in conversation],
@@ -88,6 +156,7 @@ class Endpoint:
             body["top_p"] = self.top_p
         if key is not None:
             body["seed"] = seed_of(self.seed, key)
+        body |= form
         headers = {"Content-Type": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -99,7 +168,13 @@ class Endpoint:
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:
             raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
+        self.outage.tell(self.url, why, pause)
         time.sleep(pause)
+
+
+def schema_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"name": "answer", "strict": True, "schema": schema}
+    return {SCHEMA: {"type": "json_schema", "json_schema": named}}
 
 
 def seed_of(seed: int, key: str) -> int:
@@ -114,3 +189,31 @@ def read_reply(body: bytes) -> str | Refused:
     except (ValueError, LookupError, TypeError, RecursionError):
         return Refused(f"the reply is none of OpenAI's: {body[:80]!r}")
     return content if isinstance(content, str) else Refused("the reply has no text")
+
+
+def read_choice(choices: Sequence[str], body: bytes) -> str | Refused:
+    """How likely each choice is, as the first token of the answer: "[0.93, 0.07]"."""
+    try:
+        first = json.loads(body)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        seen = [(str(entry["token"]).strip(), float(entry["logprob"])) for entry in first]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return Refused("the reply has no probabilities of tokens (top_logprobs)")
+    logprobs = [
+        [logprob for token, logprob in seen if token == choice and logprob == logprob] for choice in choices
+    ]
+    if not any(logprobs):
+        tokens = ", ".join(repr(token) for token, _ in seen[:3])
+        return Refused(f"the answer begins with none of {', '.join(choices)}, but {tokens or 'nothing'}")
+    return shares([logsumexp(own) for own in logprobs])
+
+
+def logsumexp(logprobs: Sequence[float]) -> float:
+    """Of " A" and "A" together; a choice that is not there is as unlikely as can be."""
+    return math.log(sum(map(math.exp, logprobs))) if logprobs else -math.inf
+
+
+def shares(logprobs: Sequence[float]) -> str:
+    """shares([-1.0, -1.0]) -> "[0.5, 0.5]": of what is said in the choices at all."""
+    most = max(logprobs)
+    weights = [math.exp(logprob - most) for logprob in logprobs]
+    return json.dumps([round(weight / sum(weights), 6) for weight in weights])

@@ -73,12 +73,14 @@ GOLD: dict[str, Forms] = {
     "exact": lambda problem: [problem.answer],
     "qa": lambda problem: [f"<answer>{answer}</answer>" for answer in accepted_answers(problem)],
     "code": program_forms,
+    "structured": lambda problem: [problem.answer, f"Answer: {problem.answer}"],
 }
 WRONG: dict[str, Callable[[Problem], str]] = {
     "math": lambda problem: boxed(f"{problem.answer}7"),
     "exact": lambda problem: f"{problem.answer}7",
     "qa": lambda problem: f"<answer>{problem.answer} 7</answer>",
     "code": lambda problem: "```python\nraise ValueError\n```",
+    "structured": lambda problem: "Answer: none of these 7",
 }
 
 
@@ -96,7 +98,7 @@ def look_at_grading(
         return
     some = spread(problems)
     one_process = settings.workers or (1 if settings.workers is None else 0)
-    stays = settings.grader in ("math", "exact", "qa") or not all(
+    stays = settings.grader in ("math", "exact", "qa", "structured") or not all(
         map(can_travel, settings.functions.values())
     )
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Overrides, RecipeFile
 
 if TYPE_CHECKING:
+    from foresail.curate.asking.cost import Cost
     from foresail.curate.recipe import CurationRecipe
     from foresail.curate.run.summary import Summary
     from foresail.curate.run.tracker import Standing
@@ -33,6 +35,9 @@ def curate(
         Path | None, typer.Option(help="another recipe: which documents does this one gain and lose?")
     ] = None,
     limit: First = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="stop where a step would ask a model, and say what that may cost")
+    ] = False,
 ) -> None:
     """Sources, steps, sinks: read, extract, clean, choose; stopped or killed, it goes on where it was."""
     from foresail.curate.recipe import load_curation
@@ -44,7 +49,12 @@ def curate(
             f"{recipe} and {against} have the same out, {loaded.out}; give one of them another folder"
         )
     with explaining_interrupt("the same command goes on after the last document"):
-        print(describe_summary(run(loaded), loaded.out))
+        try:
+            summary = run(loaded, stops=cost)
+        except CostTold:
+            print("nothing was asked; the same command without --cost goes on from here")
+            return
+        print(describe_summary(summary, loaded.out))
         if other is None:
             return
         from foresail.curate.run.against import compare
@@ -54,28 +64,48 @@ def curate(
 
 
 def why(
-    recipe: RecipeFile,
-    document: Annotated[str, typer.Argument(help="id or address of a document")],
+    target: Annotated[
+        Path, typer.Argument(help="a curation's recipe or its folder; a run, a training recipe, a data file")
+    ],
+    name: Annotated[
+        str, typer.Argument(help="id or address of a document; id of a row; PROBLEM.SAMPLE of a run")
+    ],
     overrides: Overrides = None,
+    step: Annotated[int | None, typer.Option(help="of a run; default: the last that has the sample")] = None,
     limit: First = None,
 ) -> None:
-    """Every step's verdict on one document of a curation."""
-    from foresail.curate.recipe import load_curation
-    from foresail.curate.run.why import explain, layout
+    """Where a document, a row or a rollout comes from, and every curation step's verdict on it."""
+    from foresail.curate.lineage.trace import trace
+    from foresail.curate.run.why import layout
 
-    print(layout(explain(load_curation(recipe, overrides or []).limited(limit), document)))
+    sections = trace(target, name, step=step, overrides=overrides or [], limit=limit)
+    for section in sections:
+        print(section.title)
+        if section.lines:
+            print(indent(layout([f"{label}: {said}" for label, said in section.lines]), "  "))
 
 
-def run(recipe: CurationRecipe) -> Summary:
-    """With a bar on a terminal, else with a line for every phase and now and then."""
+class CostTold(Exception):
+    """A step would ask a model now."""
+
+
+def run(recipe: CurationRecipe, stops: bool = False) -> Summary:
+    """With a bar on a terminal, else with a line for every phase and now and then. It stops before a step asks a
+    model if it is told to."""
     from rich.console import Console
     from rich.progress import Progress
 
+    from foresail.curate.asking.cost import describe_cost
     from foresail.curate.curation import curate as run_curation
+
+    def tell(label: str, cost: Cost) -> None:
+        console.print(f"{label}: {describe_cost(cost)}", markup=False, highlight=False, soft_wrap=True)
+        if stops:
+            raise CostTold
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        return run_curation(recipe, PlainLines())
+        return run_curation(recipe, PlainLines(), tell)
     with Progress(transient=True, console=console) as progress:
         bar = progress.add_task("reading")
 
@@ -83,7 +113,7 @@ def run(recipe: CurationRecipe) -> Summary:
             words = f"{standing.label}: {standing.describe()}"
             progress.update(bar, description=words, completed=standing.pieces_done, total=standing.pieces)
 
-        return run_curation(recipe, note)
+        return run_curation(recipe, note, tell)
 
 
 class PlainLines:

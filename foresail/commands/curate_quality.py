@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from foresail.commands.interruption import explaining_interrupt
 from foresail.commands.options import Device, Seed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from foresail.chat.endpoint import Refused
-    from foresail.curate.judging.judge import Answer
-    from foresail.records import Message
 
 
 def train_classifier(
@@ -52,8 +45,10 @@ def train_classifier(
 
 
 def judge(
-    sources: Annotated[list[str], typer.Argument(help="documents: files, folders or globs")],
-    out: Annotated[Path, typer.Option(help="folder for labels.jsonl")],
+    sources: Annotated[
+        list[str], typer.Argument(help="documents: files, folders or globs; with --pairwise a file")
+    ],
+    out: Annotated[Path, typer.Option(help="folder for labels.jsonl, or for pairs.jsonl and figures.json")],
     endpoint: Annotated[
         str | None, typer.Option(help="address of a server with OpenAI's API, such as http://HOST:8000/v1")
     ] = None,
@@ -62,87 +57,99 @@ def judge(
         Path | None, typer.Option(help="instead of an endpoint: a checkpoint or run of ours")
     ] = None,
     rubric: Annotated[
-        list[str] | None, typer.Option(help="fluency, education, reasoning, domain, or a file NAME.toml")
+        list[str] | None,
+        typer.Option(
+            help="fluency, education, reasoning, domain; of answers quality, correctness, harmlessness; or a file "
+            "NAME.toml"
+        ),
     ] = None,
+    holds: Annotated[
+        str, typer.Option(help="what the files hold: documents, conversations or problems")
+    ] = "documents",
+    pairwise: Annotated[
+        bool,
+        typer.Option("--pairwise", help="the file holds preference pairs: how often does the judge agree?"),
+    ] = False,
+    by_levels: Annotated[
+        bool,
+        typer.Option(
+            "--by-levels", help="with --pairwise: rate each answer alone, the higher rating decides"
+        ),
+    ] = False,
+    read: Annotated[
+        str,
+        typer.Option(help="text: the answer is read; probability: of each valid answer, for small models"),
+    ] = "text",
     share: Annotated[float, typer.Option(help="of the documents, drawn by their ids")] = 1.0,
-    most: Annotated[int | None, typer.Option(min=1, help="documents at most")] = None,
-    max_chars: Annotated[int, typer.Option(help="shown of a document")] = 6000,
+    most: Annotated[int | None, typer.Option(min=1, help="documents or pairs at most")] = None,
+    max_chars: Annotated[int, typer.Option(help="shown of a text")] = 6000,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="of an answer, thinking included")] = 1024,
     parallel: Annotated[int, typer.Option(min=1, help="requests at a time")] = 16,
+    patience: Annotated[
+        float, typer.Option(min=0, help="seconds that a server which is away is waited for")
+    ] = 600.0,
     key_env: Annotated[
         str | None, typer.Option(help="environment variable that holds the server's key")
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """A model scores documents by rubrics: labels for `train-classifier`; stopped, it goes on where it was."""
-    from foresail.curate.judging.judge import JudgeSettings, describe_counts
-    from foresail.curate.judging.judge import judge as judge_all
+    """A model scores documents by rubrics, or compares answers; stopped, it goes on where it was."""
+    if (endpoint is None) == (checkpoint is None):
+        raise ValueError("say who judges: --endpoint URL --model NAME, or --checkpoint FOLDER")
+    if endpoint is not None and not model:
+        raise ValueError("--endpoint needs --model, the name that the server gives the model")
+    answerer = {
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "endpoint": endpoint,
+        "model": model,
+        "key_env": key_env,
+        "parallel": parallel,
+        "patience": patience,
+        "max_new_tokens": max_new_tokens,
+        "device": device,
+    }
+    asked: dict[str, Any] = {
+        "answerer": answerer,
+        "form": {"max_chars": max_chars, "read": read},
+        "batch": 4 * parallel,
+    }
+    with explaining_interrupt("the same command goes on after the last answer"):
+        if pairwise:
+            if len(sources) != 1 or len(rubric or ("quality",)) != 1:
+                raise ValueError("--pairwise takes one file of pairs and one --rubric")
+            asked |= {"rubric": rubric[0]} if rubric else {}
+            compare_answers(sources[0], out, asked | {"by_levels": by_levels, "limit": most})
+        else:
+            asked |= {"rubrics": rubric} if rubric else {}
+            label_documents(sources, holds, out, asked | {"share": share, "most": most, "seed": seed})
+
+
+def label_documents(sources: list[str], holds: str, out: Path, table: dict[str, Any]) -> None:
+    from foresail.curate.judging.judge import JudgeSettings, describe_counts, judge
     from foresail.curate.read.source import Source
     from foresail.recipe.reading.load import check_table
 
-    if (endpoint is None) == (checkpoint is None):
-        raise ValueError("say who judges: --endpoint URL --model NAME, or --checkpoint FOLDER")
-    table = {
-        "model": model or str(checkpoint),
-        "share": share,
-        "most": most,
-        "seed": seed,
-        "max_chars": max_chars,
-    }
-    settings = check_table(
-        "judge",
-        table | {"batch": 4 * parallel} | ({"rubrics": rubric} if rubric else {}),
-        {},
-        [],
-        JudgeSettings,
+    counts = judge(
+        check_table("judge", {"path": sources, "holds": holds}, {}, [], Source),
+        out,
+        check_table("judge", table, {}, [], JudgeSettings),
+        note=lambda counts: print(describe_counts(counts), flush=True),
     )
-    answer = (
-        ask_checkpoint(checkpoint, max_new_tokens, device)
-        if checkpoint is not None
-        else ask_endpoint(str(endpoint), model, parallel, max_new_tokens, key_env)
-    )
-    with explaining_interrupt("the same command goes on after the last document"):
-        counts = judge_all(
-            check_table("judge", {"path": sources}, {}, [], Source),
-            out,
-            answer=answer,
-            settings=settings,
-            note=lambda counts: print(describe_counts(counts), flush=True),
-        )
     print(f"{out}/labels.jsonl: {describe_counts(counts)}")
     print(f"next: foresail data train-classifier {out}/labels.jsonl quality.npz")
 
 
-def ask_endpoint(url: str, model: str, parallel: int, max_tokens: int, key_env: str | None) -> Answer:
-    import os
+def compare_answers(source: str, out: Path, table: dict[str, Any]) -> None:
+    from foresail.curate.judging.pairs import PairSettings, judge_pairs
+    from foresail.recipe.reading.load import check_table
+    from foresail.rewards.judging.agreement import describe_agreement
 
-    from foresail.chat.endpoint import Endpoint
-
-    if not model:
-        raise ValueError("--endpoint needs --model, the name that the server gives the model")
-    if key_env is not None and key_env not in os.environ:
-        raise ValueError(
-            f"the environment has no {key_env}; set it to the server's key, or leave --key-env out"
-        )
-    key = os.environ[key_env] if key_env is not None else ""
-    return Endpoint(url=url, model=model, key=key, parallel=parallel, max_tokens=max_tokens).answer
-
-
-def ask_checkpoint(checkpoint: Path, max_new_tokens: int, device: str) -> Answer:
-    """A question that is too long for the model, alone, is refused; the others are answered together."""
-    from foresail.chat.endpoint import Refused
-    from foresail.evaluation.answers import AnsweringModel
-    from foresail.evaluation.target import find_target
-
-    loaded = AnsweringModel(find_target(checkpoint), max_new_tokens=max_new_tokens, device=device)
-
-    def answer(conversations: Sequence[Sequence[Message]]) -> Sequence[str | Refused]:
-        try:
-            return loaded.answer_conversations(conversations)
-        except ValueError as error:
-            if len(conversations) == 1:
-                return [Refused(str(error))]
-        return [answer([conversation])[0] for conversation in conversations]
-
-    return answer
+    figures = judge_pairs(
+        source,
+        out,
+        check_table("judge", table, {}, [], PairSettings),
+        note=lambda done, all: print(f"{done:,} of {all:,} pairs", flush=True),
+    )
+    print(*describe_agreement(figures), sep="\n")
+    print(f"figures: {out}/figures.json")

@@ -138,6 +138,9 @@ def sample_solutions(
     data: Data,
     samples: SamplesPerProblem = 16,
     most: Annotated[int, typer.Option(min=1, help="solutions kept of a problem")] = 4,
+    shortest: Annotated[bool, typer.Option("--shortest", help="the shortest ones, not the first")] = False,
+    least_pass_rate: Annotated[float, typer.Option(min=0, max=1, help="of problems that are kept")] = 0.0,
+    most_pass_rate: Annotated[float, typer.Option(min=0, max=1, help="of problems that are kept")] = 1.0,
     temperature: Temperature[float] = 1.0,
     top_p: TopP[float] = 1.0,
     max_new_tokens: MaxNewTokens[int] = 1024,
@@ -156,7 +159,7 @@ def sample_solutions(
 ) -> None:
     """Right solutions of a checkpoint, as conversations for `foresail sft` (rejection sampling)."""
     from foresail.evaluation.checkpoint import default_output
-    from foresail.evaluation.solutions import describe_solutions
+    from foresail.evaluation.solutions import Choice, describe_solutions
     from foresail.evaluation.solutions import sample_solutions as sample_all
     from foresail.recipe.tables.parts import Sampling
 
@@ -172,7 +175,7 @@ def sample_solutions(
             problems,
             sampling,
             num_samples=samples,
-            most=most,
+            choice=Choice(most=most, shortest=shortest, window=(least_pass_rate, most_pass_rate)),
             output=folder,
             grader=grader,
             seed=seed,

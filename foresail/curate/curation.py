@@ -3,6 +3,7 @@
     curate(load_curation("recipes/curate/compass-v2.toml")) -> Summary(kept=790, …)
 
     out/plan.json            what it was begun with
+    out/recipe.json          its recipe, for `foresail data why OUT ID`
     out/work/0/…             ledgers of phase 0: what became of each document (`run/ledger.py`)
     out/work/1-minhash/…     what a corpus step collected and decided
     out/documents/…          sinks
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.asking.cost import Cost
 from foresail.curate.recipe import CurationCluster, CurationRecipe
 from foresail.curate.report.page import write_report
 from foresail.curate.run.corpus_step import run_corpus_step
@@ -31,7 +33,8 @@ from foresail.curate.run.phase import LedgerPiece, Phase, PhaseRescue, open_phas
 from foresail.curate.run.plan import begin_plan, pieces_of, plan_of
 from foresail.curate.run.preflight import preflight
 from foresail.curate.run.progress import READ
-from foresail.curate.run.statistics import add_up
+from foresail.curate.run.saved_recipe import save_recipe
+from foresail.curate.run.statistics import Statistics, add_up
 from foresail.curate.run.summary import Summary, count_sources
 from foresail.curate.run.work import add_work
 from foresail.curate.write.mixtures import write_mixtures
@@ -40,17 +43,22 @@ from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
 
 SUMMARY = "summary.json"
+Tell = Callable[[str, Cost], None]
 
 
-def curate(recipe: CurationRecipe, note: Note | None = None) -> Summary:
+def curate(
+    recipe: CurationRecipe, note: Note | None = None, tell: Tell = lambda label, cost: None
+) -> Summary:
+    """`tell` is called before a step asks a model, with what that may cost; it may raise, and nothing is asked."""
     preflight(recipe)
     out = recipe.out
     with explained(out), lock_folder(out), open_executor(recipe.curation.cluster, note) as executor:
         pieces = pieces_of(recipe)
         begin_plan(out, plan_of(recipe, pieces))
+        save_recipe(recipe)
         clean_leftovers(out)
         inputs: dict[str, Any] = {f"{number:05}": piece for number, piece in enumerate(pieces)}
-        summary = run_phases(recipe, inputs, executor)
+        summary = run_phases(recipe, inputs, executor, tell)
         write_text(out / SUMMARY, json.dumps(with_work(summary), indent=1, ensure_ascii=False) + "\n")
         write_report(recipe, summary)
     return summary
@@ -67,8 +75,10 @@ def open_executor(cluster: CurationCluster, note: Note | None) -> Iterator[Execu
         yield executor
 
 
-def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor) -> Summary:
-    phases, figures, work = [], {}, dict[str, tuple[float, int]]()
+def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executor, tell: Tell) -> Summary:
+    phases: list[Statistics] = []
+    figures, work = dict[str, dict[str, Any]](), dict[str, tuple[float, int]]()
+    costs: dict[str, Cost] = {}
     receipts: dict[str, dict[str, Any]] = {}
     read: dict[str, dict[str, Any]] = {}
     sources = {name: piece.source.short_name for name, piece in pieces.items()}
@@ -85,6 +95,12 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
                 name: LedgerPiece(piece.ledger, piece.checksum, decisions[name])
                 for name, piece in ledgers.items()
             }
+        elif number:  # a step that asks
+            pieces = {**ledger_pieces(folder, receipts)}
+            (asking, *_), came = steps, phases[-1].after
+            if hasattr(asking.settings, "cost"):
+                costs[asking.label] = asking.settings.cost(came.documents, came.bytes)
+                tell(asking.label, costs[asking.label])
         folder = phase_folder(recipe, number)
         receipts = run_phase(recipe, folder, steps, decided, pieces, executor)
         read = read or receipts
@@ -101,6 +117,7 @@ def run_phases(recipe: CurationRecipe, pieces: dict[str, Any], executor: Executo
         mixtures=write_mixtures(recipe, outputs),
         sources=count_sources(sources, read, receipts),
         work=work,
+        costs=costs,
     )
 
 

@@ -30,6 +30,16 @@ class NamedStep:
         return hasattr(self.settings, "collect")
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks a model: its cost is told before it begins."""
+        return hasattr(self.settings, "open_asking")
+
+    @property
+    def begins_phase(self) -> bool:
+        """Whether all documents must have come through the steps before it."""
+        return self.sees_all or self.asks
+
+    @property
     def takes(self) -> Holds:
         unsaid = ANY if is_user_code(self.name) else DOCUMENTS
         takes: Holds = getattr(self.settings, "takes", unsaid)

@@ -168,7 +168,16 @@ def change_steps(entries: list[dict[str, Any]], settings: dict[str, str], mistak
         if not 1 <= number <= len(entries):
             mistakes.append(f"{key}: there are {len(entries)} steps; count from 1")
         else:
-            entries[number - 1][match[2]] = parse_value(text, None)
+            put_inside(entries[number - 1], match[2].split("."), parse_value(text, None))
+
+
+def put_inside(entry: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """put_inside(entry, ["answerer", "model"], "m") sets a key of a step's table."""
+    *tables, key = path
+    for name in tables:
+        inside = entry.get(name)
+        entry[name] = entry = {**inside} if isinstance(inside, dict) else {}
+    entry[key] = value
 
 
 def build_step(number: int, entry: dict[str, Any]) -> NamedStep:

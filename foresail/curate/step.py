@@ -14,6 +14,9 @@ A corpus step needs to see all documents before it decides on one (deduplication
 2. `decide` reads all these files, in the order of the pieces, and writes one file of decisions per piece;
 3. `open` returns what applies the decisions of one piece: document number n of the piece in, outcome out.
 
+A step that asks a model has `open_asking` instead of `open` (`asking/asking.py`), and `cost`: what it may cost, by
+the documents and bytes that come to it, is told before it begins.
+
 A step that needs files may have two methods more. `preflight` raises ValueError or OSError if one is missing or
 wrong, before the first document is read. `files` is their paths: a stopped run does not go on with other content.
 Steps do not depend on time, on chance without a seed, or on the number of processes.

@@ -17,6 +17,7 @@ STEPS: dict[str, str] = {
     "extract_epub": "foresail.curate.extract.epub.step:ExtractEpub",
     "extract_pdf": "foresail.curate.extract.pdf.step:ExtractPdf",
     "heuristics": "foresail.curate.heuristics.step:Heuristics",
+    "judge": "foresail.curate.judging.step:JudgeStep",
     "language": "foresail.curate.language.step:Language",
     "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",

@@ -17,8 +17,8 @@ from typing import Any
 
 from foresail.data.chats.conversations import to_conversation
 from foresail.data.problems.problems import ANSWER_KEYS, choose_key, to_answer
-from foresail.data.rows import SUFFIXES, Row, read_rows
-from foresail.recipe.tables.inputs import reach
+from foresail.data.rows import Row, read_rows
+from foresail.recipe.tables.inputs import SUFFIXES, reach
 
 Columns = Mapping[str, Any]
 

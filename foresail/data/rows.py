@@ -1,4 +1,4 @@
-"""Rows of a data file (JSONL, JSON, parquet; gzip too), each with its place for error messages."""
+"""Rows of a data file (JSONL, JSON, parquet; compressed too) or of a folder of them, each with its place."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from foresail.data.files import excerpt, explaining_damage, open_bytes, parquet_rows, parse_json
+from foresail.recipe.tables.inputs import SHARDS, SUFFIXES, data_files
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 
 
@@ -26,7 +26,11 @@ class Row:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The rows in file order, lazily; a file without any is an error."""
+    """The rows in file order, lazily; of a folder file after file. A file without any is an error."""
+    if path.is_dir() and (files := data_files(path)):
+        for file in files:
+            yield from read_rows(file)
+        return
     if not path.is_file():
         raise FileNotFoundError(explain_missing(path))
     if not path.name.endswith(SUFFIXES):
@@ -107,7 +111,7 @@ def name_columns(columns: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 def explain_missing(path: Path) -> str:
     if path.is_dir():
-        return f"{path} is a folder; name a file in it"
+        return f"{path} is a folder without data files ({', '.join(SHARDS)}); name a file or another folder"
     near = []
     if path.parent.is_dir():
         near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=3)

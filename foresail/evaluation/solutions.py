@@ -3,7 +3,8 @@
     foresail data sample-solutions CHECKPOINT --data FILE
 
 writes solutions.jsonl, which `foresail sft` reads. Right solutions are recorded as they come (sampled.jsonl):
-stopped or killed, the same command resumes and writes the same file (`recorded_samples.py`).
+stopped or killed, the same command resumes and writes the same file (`recorded_samples.py`). Which of them are kept
+is decided afterwards: another choice samples nothing again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,25 @@ SOLUTION_STEP = -3  # a stream of noise apart from training (1, 2, …), evaluat
 class SolvedProblem(ProblemRecord):
     """A line of sampled.jsonl: a problem's result, and its right solutions in the order of sampling.
 
-    `cut` solutions had the right answer but ended at the token limit: they are not used.
+    `cut` solutions had the right answer but ended at the token limit: they are not used. `samples` are the numbers
+    of the solutions among the problem's samples.
     """
 
     cut: int
     solutions: list[str]
+    samples: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which right solutions are kept: at most `most` different ones of a problem, of problems in the window.
+
+    `shortest`: by their length in characters; else as they were sampled.
+    """
+
+    most: int = 4
+    shortest: bool = False
+    window: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +66,14 @@ def sample_solutions(
     sampling: parts.Sampling,
     *,
     num_samples: int,
-    most: int,
+    choice: Choice,
     output: Path,
     grader: str = "math",
     seed: int = 0,
     device: str = "auto",
     note: Callable[[str], None] = print,
 ) -> Solutions:
-    """At most `most` different right solutions of every problem, in the data's order."""
+    """The chosen right solutions of every problem, in the data's order."""
     solved = record_samples(
         checkpoint,
         problems,
@@ -73,51 +88,75 @@ def sample_solutions(
         device=device,
         note=note,
     )
-    chosen = choose_solutions(solved, num_samples, most)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in chosen.rows)
+    chosen = choose_solutions(solved, num_samples, choice)
+    made = {"by": "sample-solutions", "model": str(checkpoint), "seed": seed, **sampling_of(sampling)}
+    rows = (with_origin(row, made, problems.source) for row in chosen.rows)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     write_text(output / "solutions.jsonl", lines)
     return chosen
 
 
 def read_solutions(group: Group, tokenizer: Tokenizer) -> dict[str, Any]:
     right = [
-        sample
-        for sample, verdict in zip(group.samples, group.verdicts, strict=True)
+        (number, sample)
+        for number, (sample, verdict) in enumerate(zip(group.samples, group.verdicts, strict=True))
         if verdict.status == "correct"
     ]
-    ended = [sample for sample in right if sample.finish == "stop"]
+    ended = [(number, sample) for number, sample in right if sample.finish == "stop"]
     return {
         "cut": len(right) - len(ended),
-        "solutions": [read_trajectory(tokenizer, sample).response for sample in ended],
+        "solutions": [read_trajectory(tokenizer, sample).response for _, sample in ended],
+        "samples": [number for number, _ in ended],
     }
 
 
 def choose_solutions(
-    solved: Sequence[tuple[PromptedProblem, SolvedProblem]], num_samples: int, most: int
+    solved: Sequence[tuple[PromptedProblem, SolvedProblem]], num_samples: int, choice: Choice
 ) -> Solutions:
-    """Each text once, and of a problem the first `most`."""
+    """Each text once, and of a problem the first or the shortest ones."""
     counts: Counter[str] = Counter(problems=len(solved), samples=len(solved) * num_samples)
+    least, most = choice.window
     rows = []
     for entry, record in solved:
         different = [*first_of_each(record.solutions)]
-        chosen = different[:most]
+        if choice.shortest:
+            different.sort(key=len)
+        inside = least <= (record.pass_rate or 0.0) <= most
+        chosen = different[: choice.most] if inside else []
         counts["failed"] += num_samples - record.judged
         counts["right"] += record.right
         counts["cut"] += record.cut
         counts["duplicates"] += len(record.solutions) - len(different)
-        counts["over"] += len(different) - len(chosen)
+        counts["over"] += len(different) - len(chosen) if inside else 0
+        counts["outside"] += 0 if inside else len(different)
         counts["kept"] += len(chosen)
-        counts["unsolved"] += not chosen
+        counts["unsolved"] += not different
         rows += [
             {
                 "messages": [*map(to_asked, entry.problem.prompt), {"role": "assistant", "content": text}],
                 "id": record.id,
                 "problem": record.id,
                 "pass_rate": round(record.pass_rate or 0.0, 4),
+                **sample_number(record, text),
             }
             for text in chosen
         ]
     return Solutions(rows=rows, counts=dict(counts))
+
+
+def sample_number(record: SolvedProblem, text: str) -> dict[str, int]:
+    """Which of the problem's samples it is; older records do not say."""
+    return {"sample": record.samples[record.solutions.index(text)]} if record.samples else {}
+
+
+def sampling_of(sampling: parts.Sampling) -> dict[str, Any]:
+    return {"temperature": sampling.temperature, "top_p": sampling.top_p}
+
+
+def with_origin(row: dict[str, Any], made: dict[str, Any], source: str) -> dict[str, Any]:
+    """How the row was made, as `foresail data why` reads it."""
+    origin = {"source": source, "id": row["problem"]}
+    return row | {"made": made | {"from": [origin]}}
 
 
 def to_asked(message: Message) -> dict[str, Any]:
@@ -142,7 +181,8 @@ def describe_solutions(solutions: Solutions) -> list[str]:
         f"{counts['problems']:,} problems, {counts['samples']:,} samples, {counts['right']:,} right "
         f"({100 * counts['right'] / max(1, counts['samples']):.1f} %)",
         f"kept {counts['kept']:,}; left out: {counts['cut']:,} cut at the limit, {counts['duplicates']:,} that say "
-        f"the same again, {counts['over']:,} over the most of a problem",
+        f"the same again, {counts['over']:,} over the most of a problem"
+        + (f", {counts['outside']:,} outside the window of pass rates" if counts["outside"] else ""),
     ]
     if counts["unsolved"]:
         lines.append(f"{counts['unsolved']:,} problems have no solution")

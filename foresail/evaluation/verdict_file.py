@@ -15,8 +15,8 @@ from typing import Any
 
 from foresail.data.files import excerpt
 from foresail.data.problems.problems import choose_key, look_up, to_answer
-from foresail.data.rows import SUFFIXES, Row, read_rows
-from foresail.recipe.tables.inputs import reach
+from foresail.data.rows import Row, read_rows
+from foresail.recipe.tables.inputs import SUFFIXES, reach
 from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading

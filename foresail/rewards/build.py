@@ -3,9 +3,9 @@
     with open_grading(Reward(grader="rewards.py:score")) as grading:
         verdict = grading.submit(problem, trajectory).result()
 
-`math`, `exact` and `qa` take microseconds, less than sending a response to another process. Code and a user's
-functions may hang or crash, so they run in processes that can be killed; a lambda, a method or a notebook's
-function stays in this process.
+`math`, `exact`, `qa` and `structured` take microseconds, less than sending a response to another process. Code and
+a user's functions may hang or crash, so they run in processes that can be killed; a lambda, a method or a
+notebook's function stays in this process.
 """
 
 from __future__ import annotations

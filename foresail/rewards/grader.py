@@ -17,6 +17,7 @@ from foresail.records import Problem, Trajectory, Verdict
 from foresail.rewards.foreign_rewards import ForeignReward
 from foresail.rewards.grading import Grader, load_grader
 from foresail.rewards.returned_rewards import status_of
+from foresail.rewards.structured import grade as structured
 from foresail.rewards.terms import Terms
 
 if TYPE_CHECKING:  # grading processes import this module, and need no pydantic for it
@@ -98,6 +99,8 @@ def find_one(grader: Function, settings: Reward) -> Grader:
         return LastResponse(grade_exact)
     if grader == "qa":
         return LastResponse(grade_qa)
+    if grader == "structured":
+        return LastResponse(structured.grade)
     return LastResponse(partial(grade_maths, accept=settings.accept))
 
 
@@ -105,4 +108,6 @@ def find_ballot(settings: Reward) -> Callable[[str], str | None]:
     """The vote of a response in maj@k: equal texts for answers that the grader holds equal."""
     if settings.grader == "math":
         return partial(maths.ballot, accept=settings.accept)
+    if settings.grader == "structured":
+        return structured.ballot
     return short_answers.ballot if settings.grader == "qa" else exact.ballot

@@ -135,7 +135,10 @@ class Tokenizer:
         return self.encode(self._require_chat().render(messages, add_generation_prompt=True, **variables))
 
     def encode_request(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        thinking: bool | None = None,
     ) -> list[int]:
         """`encode_prompt` for untrusted messages: special tokens in them lose their meaning.
 
@@ -143,7 +146,7 @@ class Tokenizer:
         refuses these words, another ValueError where it refuses such messages.
         """
         schemas = self._foreign.without_specials(json.dumps(tools, ensure_ascii=False))
-        variables = {"tools": json.loads(schemas)} if tools else {}
+        variables = self._mode(thinking) | ({"tools": json.loads(schemas)} if tools else {})
         chat = self._require_chat()
         return self._write(
             messages, lambda plain: self.encode(chat.render(plain, add_generation_prompt=True, **variables))

@@ -26,7 +26,6 @@ from foresail.data.corpus.tokenize import tokenize
 from foresail.data.long_context.document_file import write_documents
 from foresail.data.long_context.documents import DocumentPlan
 from foresail.data.long_context.texts import read_texts
-from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
@@ -34,6 +33,7 @@ from foresail.quickstart.stages import Interrupted, train_stage
 from foresail.recipe.reading.load import build_recipe
 from foresail.recipe.stages.stage import Stage
 from foresail.recipe.tables.long_context import LongContext
+from foresail.rollout.checkpoint import open_checkpoint
 from foresail.runlog.atomic import write_text
 from foresail.runlog.canvas import save_figure
 from foresail.runlog.directory import RunDirectory

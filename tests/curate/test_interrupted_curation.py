@@ -55,13 +55,21 @@ def lines_so_far(out: Path) -> int:
         return 0
 
 
+def leads_group(pid: int) -> bool:
+    """It does not yet when it has just begun, and lines of an earlier try are there."""
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
 def kill_at(folder: Path, out: Path, lines: int) -> bool:
     """Kill the whole process group once there are so many lines; False: the run came to its end before."""
     process = multiprocessing.get_context("fork").Process(target=run_as_group, args=(folder, out))
     process.start()
     assert process.pid is not None
     deadline = time.monotonic() + PATIENCE
-    while process.is_alive() and lines_so_far(out) < lines:
+    while process.is_alive() and not (leads_group(process.pid) and lines_so_far(out) >= lines):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     killed = process.is_alive()

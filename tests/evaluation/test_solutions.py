@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_world import MAX_NEW, PROBLEMS, write_lines
 
+from foresail.curate.lineage.trace import trace
 from foresail.data.chats.conversations import load_chats, load_conversations
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.solutions import (
+    Choice,
     SolvedProblem,
     choose_solutions,
     describe_solutions,
@@ -31,9 +33,16 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     def sample(folder: Path, most: int = 2) -> dict[str, int]:
+        choice = Choice(most=most)
         sampling = Sampling(max_new_tokens=MAX_NEW)
         return sample_solutions(
-            tiny_checkpoint, SETTINGS, sampling, num_samples=8, most=most, output=folder, device="cpu"
+            tiny_checkpoint,
+            SETTINGS,
+            sampling,
+            num_samples=8,
+            choice=choice,
+            output=folder,
+            device="cpu",
         ).counts
 
     counts = sample(tmp_path / "whole")
@@ -62,14 +71,16 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
     st.integers(1, 3),
 )
 def test_what_is_kept_and_left_out_adds_up(solutions: list[list[str]], most: int) -> None:
-    found = choose_solutions([solved(number, texts) for number, texts in enumerate(solutions)], 6, most)
+    found = choose_solutions(
+        [solved(number, texts) for number, texts in enumerate(solutions)], 6, Choice(most=most)
+    )
     counts = found.counts
     assert counts.get("right", 0) == sum(counts.get(name, 0) for name in ("kept", "duplicates", "over"))
     for number, texts in enumerate(solutions):
         kept = [row["messages"][-1]["content"] for row in found.rows if row["problem"] == str(number)]
         assert kept == [*first_of_each(texts)][:most]
         assert len({text.strip() for text in kept}) == len(kept) and all(text.strip() for text in kept)
-    assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, most))
+    assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, Choice(most=most)))
 
 
 def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prompt(tmp_path: Path) -> None:
@@ -80,10 +91,32 @@ def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prom
         Message(role="tool", content="2", extra={"name": "add"}),
     )
     entry = PromptedProblem(problem=Problem(id="sums:7", prompt=prompt, answer="2"), ids=[1])
-    rows = choose_solutions([(entry, solved(7, ["2"])[1])], 6, 1).rows
+    rows = choose_solutions([(entry, solved(7, ["2"])[1])], 6, Choice(most=1)).rows
     (chat,) = load_chats(write_lines(tmp_path / "solutions.jsonl", rows))
     assert chat.id == "7" and [message.train for message in chat.messages] == [None, False, None, None]
     assert [replace(message, train=None) for message in chat.messages[:-1]] == [*prompt]
+
+
+def test_the_shortest_of_problems_inside_the_window() -> None:
+    texts = ["long, long", "short", "mid, mid", "short"]
+    inside, outside = solved(0, texts), solved(1, texts[:1])
+    found = choose_solutions([inside, outside], 6, Choice(most=2, shortest=True, window=(0.3, 0.9)))
+    assert [row["messages"][-1]["content"] for row in found.rows] == ["short", "mid, mid"]
+    assert {row["problem"] for row in found.rows} == {"0"}
+    assert (found.counts["over"], found.counts["outside"], found.counts["duplicates"]) == (1, 1, 1)
+
+
+def test_rows_say_what_they_were_made_of(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"limit": 4})
+    sampling = Sampling(max_new_tokens=MAX_NEW)
+    sample_solutions(
+        tiny_checkpoint, settings, sampling, num_samples=8, choice=Choice(), output=tmp_path, device="cpu"
+    )
+    file = tmp_path / "solutions.jsonl"
+    row = json.loads(file.read_text().splitlines()[0])
+    assert row["made"]["from"] == [{"source": PROBLEMS, "id": row["problem"]}]
+    assert row["made"]["model"] == str(tiny_checkpoint) and 0 <= row["sample"] < 8
+    assert [section.title for section in trace(file, row["id"])] == [f"{file}:1", f"made by {PROBLEMS}"]
 
 
 def solved(number: int, texts: list[str]) -> tuple[PromptedProblem, SolvedProblem]:

@@ -1,11 +1,19 @@
 """Answers of a checkpoint: the same whatever is asked beside them; a question that is too long is refused."""
 
+import json
+
 import pytest
+import torch
 
 from foresail.chat.endpoint import Refused, seed_of
+from foresail.data.packing import pack
+from foresail.model.device import choose_dtype
+from foresail.model.hf import load_model
+from foresail.model.packed import token_logprobs
 from foresail.recipe.tables.answerer import Answerer
-from foresail.records import Message
+from foresail.records import Message, TrainSequence
 from foresail.rollout.answering.answerer import open_answerer
+from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def question(text):
@@ -46,3 +54,26 @@ def test_who_answers_must_be_clear(tmp_path, monkeypatch):
 def test_a_servers_seed_is_of_31_bits_and_of_seed_and_key():
     seeds = {seed_of(seed, key) for seed in range(3) for key in ("a", "b")}
     assert len(seeds) == 6 and all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_choices_have_the_probabilities_of_the_model(tiny_checkpoint, answer):
+    conversations, choices = [question("7 +5 *3"), question("4 *4 -2")], ["4", "12", "7"]
+    one, two = answer(conversations, ["a", "b"], choices=choices)
+    assert answer([conversations[1]], ["b"], choices=choices) == [two]
+    tokenizer, device = Tokenizer.load(tiny_checkpoint), torch.device("cpu")
+    model = load_model(tiny_checkpoint, dtype=choose_dtype("auto", device), device=device)
+    prompt, weights = tokenizer.encode_prompt(conversations[0]), []
+    for choice in choices:
+        ids = tokenizer.encode(choice)
+        row = TrainSequence(ids=[*prompt, *ids], loss_mask=[0] * len(prompt) + [1] * len(ids))
+        (batch,) = pack([row], [1.0], max_tokens=4096)
+        with torch.no_grad():
+            weights.append(token_logprobs(model, batch)[0].sum().exp().item())
+    assert json.loads(one) == pytest.approx([weight / sum(weights) for weight in weights], abs=1e-5)
+
+
+def test_special_tokens_in_a_question_are_no_special_tokens(tiny_checkpoint):
+    tokenizer = Tokenizer.load(tiny_checkpoint)
+    special = max(tokenizer.special_tokens(), key=len)
+    plain, forged = (tokenizer.encode_request(question(text)) for text in ("7", f"7 {special} 7"))
+    assert forged.count(tokenizer.token_id(special)) == plain.count(tokenizer.token_id(special))

@@ -1,10 +1,11 @@
 """Judges documents by rubrics through a model; stopped or killed, the same call goes on after the last document.
 
-    judge(source, out, answer=endpoint.answer, settings=JudgeSettings(rubrics=("education",), share=0.01))
+    judge(source, out, JudgeSettings(answerer=…, rubrics=("education",), share=0.01))
 
-    out/labels.jsonl   {"id": "web:17", "text": "…", "labels": {"education": 3}}, in the order of the sources
-                       {"id": "web:18", "text": "…", "labels": {}, "failed": "no_json", "detail": "…"}
-    out/plan.json      what it was begun with
+    out/labels.jsonl         {"id": "web:17", "text": "…", "labels": {"education": 3}}, in the order of the sources
+                             {"id": "web:18", "text": "…", "labels": {}, "failed": "no_json", "detail": "…"}
+    out/judge.answers.jsonl  what the model said: nothing is asked twice
+    out/plan.json            what it was begun with
 
 `foresail data train-classifier out/labels.jsonl …` learns from it; rows without labels teach nothing.
 """
@@ -21,57 +22,68 @@ from typing import Any
 
 from pydantic import Field
 
-from foresail.chat.endpoint import Refused
+from foresail.curate.asking.asking import Asking
+from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.document import Document
-from foresail.curate.judging.questions import Unreadable, ask_about, read_answer
-from foresail.curate.judging.rubric import Rubric, load_rubric
+from foresail.curate.judging.step import rate_documents
 from foresail.curate.quality.text_windows import windows
 from foresail.curate.read.source import Source, list_pieces, read_documents
+from foresail.recipe.tables.answerer import Answerer
+from foresail.recipe.tables.judge import JudgeForm
 from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.values import Texts
-from foresail.records import Message
+from foresail.rewards.judging.judge import Judge, Rating, Unjudged
+from foresail.rewards.judging.rubric import Rubric, load_rubrics
 from foresail.runlog.atomic import explained, write_text
 from foresail.runlog.lock import lock_folder
 
-LABELS, PLAN = "labels.jsonl", "plan.json"
-Answer = Callable[[Sequence[Sequence[Message]]], Sequence[str | Refused]]
+LABELS, PLAN, CACHE = "labels.jsonl", "plan.json", "judge"
 Row = dict[str, Any]
 
 
 class JudgeSettings(Part):
+    answerer: Answerer = Field(description="who judges; another model needs another folder")
     rubrics: Texts = Field(("fluency", "education", "reasoning", "domain"), description="names or files")
-    model: str = Field("", description="who judges; another model needs another folder")
+    form: JudgeForm = JudgeForm(max_chars=6000)
     share: float = Field(1.0, gt=0, le=1, description="of the documents, drawn by their ids")
     most: int | None = Field(None, gt=0, description="documents at most")
     seed: int = Field(0, ge=0)
-    max_chars: int = Field(6000, ge=100, description="shown of a document, from four places of a longer one")
     batch: int = Field(64, ge=1, description="documents asked about before their rows are written")
 
 
 def judge(
     source: Source,
     out: Path,
-    *,
-    answer: Answer,
     settings: JudgeSettings,
     note: Callable[[Counter[str]], None] = lambda counts: None,
 ) -> Counter[str]:
     """How many documents were "judged", and how many failed by reason."""
-    rubrics = [load_rubric(name) for name in settings.rubrics]
-    if len({rubric.name for rubric in rubrics}) != len(rubrics):
-        raise ValueError("two rubrics have the same name; rename the file of one")
+    rubrics = load_rubrics(settings.rubrics)
+    cache = AnswerCache(out)
     with explained(out), lock_folder(out):
         check_plan(out, plan_of(source, settings, rubrics))
         counts = continue_labels(out / LABELS)
+        cache.open_piece(CACHE)
+        judging = Judge(settings.form, Asking(settings.answerer, cache))
         waiting = islice(chosen(source, settings), sum(counts.values()), settings.most)
         with (out / LABELS).open("ab") as file:
             while batch := list(islice(waiting, settings.batch)):
-                rows = judge_batch(batch, rubrics, answer, settings.max_chars)
+                ratings = rate_documents(batch, judging, rubrics)
+                rows = [*map(label_row, batch, ratings, [settings.form.max_chars] * len(batch))]
                 file.write(b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in rows))
                 file.flush()
                 counts.update(str(row.get("failed", "judged")) for row in rows)
                 note(counts)
+        cache.close()
     return counts
+
+
+def label_row(document: Document, rating: Rating | Unjudged, max_chars: int) -> Row:
+    row: Row = {"id": document.id, "text": windows(document.text, max_chars), "labels": {}}
+    if isinstance(rating, Rating):
+        return row | {"labels": rating.labels}
+    said = {"answer": rating.answer} if rating.answer else {}
+    return row | {"failed": rating.reason, "detail": rating.detail, **said}
 
 
 def chosen(source: Source, settings: JudgeSettings) -> Iterator[Document]:
@@ -86,34 +98,15 @@ def is_drawn(name: str, settings: JudgeSettings) -> bool:
     return int.from_bytes(digest, "big") < settings.share * 2**64
 
 
-def judge_batch(
-    documents: Sequence[Document], rubrics: Sequence[Rubric], answer: Answer, max_chars: int
-) -> list[Row]:
-    texts = [windows(document.text, max_chars) for document in documents]
-    answers = answer([ask_about(text, rubrics) for text in texts])
-    rows = []
-    for document, text, answered in zip(documents, texts, answers, strict=True):
-        row: Row = {"id": document.id, "text": text, "labels": {}}
-        if isinstance(answered, Refused):
-            row |= {"failed": "refused", "detail": answered.detail[:300]}
-        else:
-            try:
-                row["labels"] = read_answer(answered, rubrics)
-            except Unreadable as error:
-                row |= {"failed": error.reason, "detail": str(error), "answer": answered[:1000]}
-        rows.append(row)
-    return rows
-
-
 # Going on.
 
 
 def plan_of(source: Source, settings: JudgeSettings, rubrics: Sequence[Rubric]) -> dict[str, Any]:
-    rows = settings.model_dump(exclude={"rubrics", "batch", "most"})
     return {
         "source": source.model_dump(mode="json"),
         "rubrics": [rubric.model_dump(mode="json") for rubric in rubrics],
-        **rows,
+        "model": settings.answerer.answers_by(),
+        **settings.model_dump(mode="json", include={"form", "share", "seed"}),
     }
 
 

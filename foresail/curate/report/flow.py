@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foresail.curate.asking.cost import describe_cost
 from foresail.curate.report.markup import bar, count, inline, share, size, text
 from foresail.curate.run.summary import Summary
 
@@ -49,8 +50,16 @@ def flow_section(summary: Summary) -> str:
         f"<tbody>{''.join(rows)}</tbody></table></div>"
         f"<p class=small>Besides: {rest:,.1f} CPU seconds to write down what became of each document. CPU time is "
         "that of the processes that finished their files; what a killed one had spent is not in it. A step may "
-        "make several documents of one.</p></section>"
+        f"make several documents of one.</p>{costs(summary)}</section>"
     )
+
+
+def costs(summary: Summary) -> str:
+    lines = "".join(
+        f"<li>{inline(label)} asks a model: {text(describe_cost(cost))}</li>"
+        for label, cost in summary.costs.items()
+    )
+    return f"<ul class=small>{lines}</ul>" if lines else ""
 
 
 def reasons_section(summary: Summary) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.document import Document, Drop
 from foresail.curate.named_step import NamedStep
 from foresail.curate.step import Outcome, StepFunction
@@ -56,8 +57,11 @@ class StepFailed(ValueError):
 class Chain:
     """Opened steps. `before_step` is called with each step's label, and the bytes that come to it."""
 
-    def __init__(self, steps: Sequence[NamedStep]) -> None:
-        self.steps = [(step.label, open_step(step)) for step in steps]
+    def __init__(self, steps: Sequence[NamedStep], cache: AnswerCache | None = None) -> None:
+        """`cache` is for the answers of steps that ask a model."""
+        cache = cache or AnswerCache()
+        self.steps = [(step.label, open_step(step, cache)) for step in steps]
+        self.asks = any(step.asks for step in steps)
         self.batch_size = max((batch_size(step) for step in steps), default=1)
 
     def run(
@@ -115,10 +119,14 @@ def settle(outcome: Outcome, label: str, before: Document, result: Result) -> Se
 
 
 def batch_size(step: NamedStep) -> int:
-    return int(getattr(step.settings, "batch_size", 1)) if hasattr(step.settings, "open_batch") else 1
+    in_batches = step.asks or hasattr(step.settings, "open_batch")
+    return int(getattr(step.settings, "batch_size", 1)) if in_batches else 1
 
 
-def open_step(step: NamedStep) -> BatchFunction:
+def open_step(step: NamedStep, cache: AnswerCache) -> BatchFunction:
+    if step.asks:
+        asking: BatchFunction = step.settings.open_asking(cache)
+        return asking
     if hasattr(step.settings, "open_batch"):
         opened: BatchFunction = step.settings.open_batch()
         return opened

@@ -26,7 +26,7 @@ def corpus_step_folder(recipe: CurationRecipe, number: int, step: NamedStep) -> 
 
 def phase_folders(recipe: CurationRecipe) -> list[Path]:
     """In their order."""
-    count = 1 + sum(step.sees_all for step in recipe.steps)
+    count = 1 + sum(step.begins_phase for step in recipe.steps)
     return [phase_folder(recipe, number) for number in range(count)]
 
 

@@ -1,9 +1,10 @@
 """A phase: the steps between two corpus steps, over all pieces, a ledger for each.
 
-    read ─ extract ─ language ─┤ minhash ├─ quality ─┤ resample ├─ mask
-    └────── phase 0 ───────────┘         └─ phase 1 ─┘          └─ phase 2
+    read ─ extract ─ language ─┤ minhash ├─ quality ─┤ resample ├─ mask ─┤ judge
+    └────── phase 0 ───────────┘         └─ phase 1 ─┘          └phase 2─┘└ phase 3
 
-A phase first applies what the corpus step before it has decided. A document that kills its process twice is dropped
+A phase first applies what the corpus step before it has decided. A step that asks a model begins one too: what
+comes to it is then known, and with it what it may cost. A document that kills its process twice is dropped
 (`crashed`; `stalled` if it computes without end). The ledger says how far the piece had come.
 """
 
@@ -18,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.document import Document, Drop
 from foresail.curate.named_step import NamedStep
 from foresail.curate.read.piece import ReadPiece
@@ -66,7 +68,10 @@ class Phase:
 
     @property
     def enters_by(self) -> str:
-        return READ if self.decided is None else self.decided.label
+        if self.decided is not None:
+            return self.decided.label
+        asking = bool(self.steps) and self.steps[0].asks
+        return f"to {self.steps[0].label}" if asking else READ
 
     @property
     def form(self) -> Form:
@@ -74,11 +79,13 @@ class Phase:
 
 
 def split_phases(steps: Sequence[NamedStep]) -> list[tuple[NamedStep | None, tuple[NamedStep, ...]]]:
-    """Corpus steps and the steps that follow each; the first has none before it."""
+    """Corpus steps and the steps that follow each; the first, and one that begins by asking, has none before it."""
     phases: list[tuple[NamedStep | None, tuple[NamedStep, ...]]] = [(None, ())]
     for step in steps:
         if step.sees_all:
             phases.append((step, ()))
+        elif step.asks:
+            phases.append((None, (step,)))
         else:
             decided, before = phases[-1]
             phases[-1] = (decided, (*before, step))
@@ -88,11 +95,12 @@ def split_phases(steps: Sequence[NamedStep]) -> list[tuple[NamedStep | None, tup
 def open_phase(phase: Phase) -> Callable[[str, ReadPiece | LedgerPiece], dict[str, Any]]:
     """In every process: the function that runs one piece and returns its statistics."""
     limit_memory(phase.worker_memory_gib)
-    chain = Chain(phase.steps)
+    cache = AnswerCache(phase.folder)
+    chain = Chain(phase.steps, cache)
 
     def run(name: str, piece: ReadPiece | LedgerPiece) -> dict[str, Any]:
         with explained(phase.folder):
-            return PieceRun(phase, chain, name).run(piece)
+            return PieceRun(phase, chain, name).run(piece, cache)
 
     return run
 
@@ -114,8 +122,10 @@ class PieceRun:
         self.suspect = read_suspect(phase.folder, name)
         self.work = Work()
 
-    def run(self, piece: ReadPiece | LedgerPiece) -> dict[str, Any]:
+    def run(self, piece: ReadPiece | LedgerPiece, cache: AnswerCache) -> dict[str, Any]:
         with Progress(self.phase.folder, self.name) as progress:
+            if self.chain.asks:
+                cache.open_piece(self.name, progress.beat)
             if self.opened.exists() or not self.done.exists():
                 ledger, start = continue_ledger(self.opened)
                 with ledger:

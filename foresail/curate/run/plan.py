@@ -1,7 +1,8 @@
 """What a curation folder was begun with; it goes on only with the same sources and steps.
 
 `plan.json` holds the steps as the recipe has them, the code of users' steps, and the size and a checksum of the two
-ends of every file that is read, and of the models, rules and lists of steps.
+ends of every file that is read, and of the models, rules and lists of steps. Of a table that a generator makes rows
+from it holds a checksum of all of it.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from foresail.curate.named_step import NamedStep
 from foresail.curate.read.piece import ReadPiece
 from foresail.curate.read.source import first_documents, list_pieces
 from foresail.curate.recipe import CurationRecipe
 from foresail.curate.user_step import code_fingerprint
 from foresail.data.corpus.documents import describe_file
 from foresail.data.jobs.plan import PLAN
+from foresail.data.made.generators import files_of
+from foresail.data.made.shop.read_table import fingerprint_of
+from foresail.recipe.tables.answerer import BESIDE_ANSWERS, Answerer
 from foresail.runlog.atomic import write_text
 
 FORMAT = 2
@@ -39,7 +45,7 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
         "steps": [
             {
                 "name": step.name,
-                "keys": step.keys,
+                "keys": planned_keys(step),
                 "code": code_fingerprint(step.name),
                 "files": describe_files(step.settings),
             }
@@ -48,6 +54,15 @@ def plan_of(recipe: CurationRecipe, pieces: Sequence[ReadPiece]) -> dict[str, An
         "seed": recipe.curation.seed,
         "limits": [recipe.curation.max_cpu_seconds, recipe.curation.worker_memory_gib],
     }
+
+
+def planned_keys(step: NamedStep) -> dict[str, Any]:
+    """Without where a model is reached: a server may move while a curation is stopped."""
+    keys = dict(step.keys)
+    for name, value in keys.items():
+        if isinstance(getattr(step.settings, name, None), Answerer) and isinstance(value, dict):
+            keys[name] = {key: entry for key, entry in value.items() if key not in BESIDE_ANSWERS}
+    return keys
 
 
 def describe_files(settings: Any) -> list[dict[str, Any]]:
@@ -59,11 +74,22 @@ def describe_files(settings: Any) -> list[dict[str, Any]]:
 
 def describe_piece(piece: ReadPiece) -> dict[str, Any]:
     digest = hashlib.sha256()
+    if piece.kind == "made":
+        tables = {
+            str(file): whole_checksum(file, file.stat().st_mtime_ns) for file in files_of(piece.files[0])
+        }
+        digest.update(json.dumps(tables, sort_keys=True).encode("utf-8", "surrogateescape"))
     for file in piece.files:
         path = Path(piece.folder) / file
         entry = describe_file(path) if path.is_file() else {"path": str(path)}
         digest.update(json.dumps(entry, sort_keys=True).encode("utf-8", "surrogateescape"))
     return {"piece": str(piece), "settings": piece.source.model_dump(), "checksum": digest.hexdigest()}
+
+
+@lru_cache(maxsize=16)  # all pieces of a generator read the same table
+def whole_checksum(file: Path, changed: int) -> str:
+    """Of all of a table that a generator reads; `changed` is when."""
+    return fingerprint_of(file)
 
 
 def begin_plan(out: Path, plan: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from foresail.curate.asking.cost import Cost
 from foresail.curate.run.statistics import DOMAINS, LANGUAGES, Statistics, lengths_json
 from foresail.curate.run.tops import Tops
 
@@ -26,7 +27,7 @@ class Summary:
     """`phases`: statistics of each; `decided`: figures of corpus steps by label; `outputs`: by sink;
     `mixtures`: by file.
 
-    `work`: CPU seconds by step and the bytes that came to the step in them.
+    `work`: CPU seconds by step and the bytes that came to the step in them. `costs`: of steps that ask a model.
     """
 
     steps: list[str]
@@ -36,6 +37,7 @@ class Summary:
     mixtures: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, SourceCount] = field(default_factory=dict)
     work: dict[str, tuple[float, int]] = field(default_factory=dict)
+    costs: dict[str, Cost] = field(default_factory=dict)
 
     @property
     def inputs(self) -> int:
@@ -104,6 +106,7 @@ class Summary:
             "decided": self.decided,
             "outputs": self.outputs,
             **({"mixtures": self.mixtures} if self.mixtures else {}),
+            **({"costs": {step: vars(cost) for step, cost in self.costs.items()}} if self.costs else {}),
         }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.document import Document, Drop
 from foresail.curate.named_step import NamedStep
 from foresail.curate.read.source import read_documents
@@ -50,8 +51,11 @@ def explain(recipe: CurationRecipe, name: str) -> list[Verdict]:
     for phase, (decided, steps) in enumerate(split_phases(recipe.steps)):
         if decided is not None and documents:
             documents = [*apply_decisions(recipe, phase, decided, piece, documents, verdicts)]
+        answers = AnswerCache(phase_folder(recipe, phase), writes=False)
         for step in steps:
-            documents = [*run_step(step, documents, verdicts, deaths)]
+            if step.asks:
+                answers.open_piece(piece)
+            documents = [*run_step(step, documents, verdicts, deaths, answers)]
     verdicts += [f"kept: {document.id}, {len(document.text):,} characters" for document in documents]
     if name == read.url and (others := with_address(recipe, name, read.id)):
         verdicts.append(f"same address: {', '.join(others)}")
@@ -139,6 +143,7 @@ def run_step(
     documents: Sequence[Document],
     verdicts: list[Verdict],
     deaths: dict[tuple[str, str], str],
+    answers: AnswerCache,
 ) -> Iterator[Document]:
     alive = []
     for document in documents:
@@ -146,7 +151,7 @@ def run_step(
             verdicts.append(f"{step.label}: dropped, {death}")
         else:
             alive.append(document)
-    for document, result in zip(alive, Chain([step]).run(alive), strict=True):
+    for document, result in zip(alive, Chain([step], answers).run(alive), strict=True):
         yield from note_result(step.label, document, result, verdicts)
 
 

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from foresail.data.made import arithmetic, multi_hop, programs, word_problems
+from foresail.data.made.passages import problems as passage_qa
+from foresail.data.made.passages.library import read_library
+from foresail.data.made.passages.ways import WAYS
+from foresail.data.made.shop import source as shop
 from foresail.records import Message, Problem
+
+FILE_OPTIONS = ("table", "file", "corpus")
 
 
 def names_generator(source: str) -> bool:
     return source.partition(":")[0] in GENERATORS
 
 
-def generate(source: str) -> list[Problem]:
+def files_of(source: str) -> list[Path]:
+    """Files that a generator reads: files_of("shop-tasks:table=products.csv,count=10") -> [products.csv]."""
+    settings = (part.strip().partition("=") for part in source.partition(":")[2].split(","))
+    return [Path(value) for key, _, value in settings if key in FILE_OPTIONS and value]
+
+
+def generate(source: str) -> Sequence[Problem]:
     """generate("arithmetic:count=2,seed=1") -> two problems, the same ones every time."""
     name, _, settings = source.partition(":")
     return GENERATORS[name]([part.strip() for part in settings.split(",") if part.strip()])
@@ -67,6 +80,29 @@ def generate_word_problems(settings: list[str]) -> list[Problem]:
     return word_problems.make_problems(**read_counted("word-problems", settings))
 
 
+def generate_passage_qa(settings: list[str]) -> list[Problem]:
+    """`passage-qa:file=qa.jsonl,corpus=corpus.jsonl,count=900,seed=1,ways=noise+rejection,passages=4-8,split=train`"""
+    source = passage_qa.SOURCE
+    options = parse_options(source, settings)
+    check_known(f"{source} option", options, ("file", "corpus", "count", "seed", "ways", "passages", "split"))
+    for name in ("file", "count"):
+        if name not in options:
+            raise ValueError(f"{source} needs {name}: {source}:file=qa.jsonl,corpus=corpus.jsonl,count=900")
+    ways = options.get("ways", "+".join(WAYS)).split("+")
+    check_known(f"{source} way", ways, WAYS)
+    check_known(f"{source} split", [options.get("split", "train")], ("train", "test"))
+    files = (options["file"], options.get("corpus"))
+    return passage_qa.make_problems(
+        read_library(*files),
+        to_int(source, "count", options["count"]),
+        seed=to_int(source, "seed", options.get("seed", "0")),
+        ways=ways,
+        passages=to_range(source, "passages", options.get("passages", "4-8")),
+        split=options.get("split", "train"),
+        files=files,
+    )
+
+
 def generate_programs(settings: list[str]) -> list[Problem]:
     """`programs:count=1000,seed=1,split=train`; all but count may be left out."""
     return programs.make_problems(**read_counted("programs", settings))
@@ -80,6 +116,23 @@ def read_counted(source: str, settings: list[str]) -> dict[str, Any]:
         raise ValueError(f"{source} needs a count: {source}:count=2000")
     numbers = {name: to_int(source, name, options.get(name, "0")) for name in ("count", "seed")}
     return {**numbers, "split": options.get("split", "train")}
+
+
+def generate_shop_tasks(settings: list[str]) -> Sequence[Problem]:
+    """`shop-tasks:table=products.csv,count=10000,seed=1,languages=en+th,tasks=all,split=train`, and columns.
+
+    Rows are made when they are asked for.
+    """
+    name = "shop-tasks"
+    options = parse_options(name, settings)
+    check_known(f"{name} option", options, shop.OPTIONS)
+    for needed, example in (("table", "products.csv"), ("count", "10000")):
+        if needed not in options:
+            raise ValueError(
+                f"{name} needs a {needed}: {name}:table=products.csv,count=10000, here {needed}={example}"
+            )
+    count, seed = (to_int(name, key, options.get(key, "0")) for key in ("count", "seed"))
+    return shop.make_rows(options, count, seed)
 
 
 def generate_reasoning_gym(settings: list[str]) -> list[Problem]:
@@ -167,10 +220,12 @@ def to_value(text: str) -> Any:
         return text
 
 
-GENERATORS: dict[str, Callable[[list[str]], list[Problem]]] = {
+GENERATORS: dict[str, Callable[[list[str]], Sequence[Problem]]] = {
     "arithmetic": generate_arithmetic,
     "multi-hop": generate_multi_hop,
+    "passage-qa": generate_passage_qa,
     "programs": generate_programs,
     "reasoning-gym": generate_reasoning_gym,
+    "shop-tasks": generate_shop_tasks,
     "word-problems": generate_word_problems,
 }

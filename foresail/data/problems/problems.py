@@ -17,9 +17,9 @@ from foresail.data.chats.conversations import load_conversations
 from foresail.data.chats.messages import to_messages
 from foresail.data.made.generators import GENERATORS, generate, names_generator
 from foresail.data.problems.difficulty import attach_levels
-from foresail.data.rows import ID_KEYS, SUFFIXES, Row, name_columns, read_rows, thinking_of
+from foresail.data.rows import ID_KEYS, Row, name_columns, read_rows, thinking_of
 from foresail.maths.extract import last_box
-from foresail.recipe.tables.inputs import reach
+from foresail.recipe.tables.inputs import SUFFIXES, reach
 from foresail.recipe.tables.parts import Problems
 from foresail.recipe.tables.reward import ANSWERLESS
 from foresail.records import Message, Problem
@@ -55,7 +55,7 @@ def load_problems(settings: Problems) -> list[Problem]:
             raise ValueError(
                 f"{settings.source} has no columns; leave out prompt_key and answer_key, which are for files"
             )
-        problems = generate(settings.source)[: settings.limit]
+        problems = list(generate(settings.source)[: settings.limit])
     else:
         problems = load_file(settings)
     examples = load_conversations(settings.examples) if settings.examples else []

@@ -8,12 +8,14 @@ temperature = 0.7                                     model = "qwen3-8b"
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.tables.part import CheckedPart
+
+BESIDE_ANSWERS = ("endpoint", "key_env", "parallel", "patience", "device")
 
 
 class Answerer(CheckedPart):
@@ -24,6 +26,9 @@ class Answerer(CheckedPart):
     model: str = Field("", description="the model's name at the endpoint")
     key_env: str | None = Field(None, description="environment variable that holds the server's key")
     parallel: int = Field(16, ge=1, description="requests at a time")
+    patience: float = Field(
+        600.0, ge=0, description="seconds that a server which does not answer is waited for"
+    )
     temperature: float = Field(0.0, ge=0, description="0: greedy")
     top_p: float = Field(1.0, gt=0, le=1, description="nucleus sampling; 1: all tokens")
     max_new_tokens: int = Field(1024, ge=1, description="of an answer, thinking included")
@@ -43,6 +48,10 @@ class Answerer(CheckedPart):
             yield 'endpoint needs model = "…", the name that the server gives the model'
         if self.endpoint is not None and not self.endpoint.startswith(("http://", "https://")):
             yield f'endpoint = "{self.endpoint}" is no address; it begins with http:// or https://'
+
+    def answers_by(self) -> dict[str, Any]:
+        """What an answer depends on; a server may move, and another key or machine gives no other answers."""
+        return self.model_dump(mode="json", exclude={*BESIDE_ANSWERS})
 
     @property
     def name(self) -> str:

@@ -21,8 +21,17 @@ BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: to
 # Larger files would take longer than the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
-BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
-SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+BUILT_IN_SOURCES = (
+    "arithmetic",
+    "multi-hop",
+    "passage-qa",
+    "programs",
+    "reasoning-gym",
+    "shop-tasks",
+    "word-problems",
+)
+SHARDS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zst", ".parquet")  # those that a folder is read for
+SUFFIXES = (*SHARDS, ".json", ".json.gz")
 
 
 def check_weights(directory: Path) -> Iterator[str]:
@@ -161,8 +170,25 @@ def check_source(key: str, source: str) -> Iterator[str]:
         near = get_close_matches(name, BUILT_IN_SOURCES, n=1)
         hint = f"did you mean {near[0]}{colon}{rest}?" if near else "check the path"
         yield f"{key} {source} does not exist (looked in {Path.cwd()}); {hint}"
-    elif not file.is_file():
-        yield f"{key} {source} is not a file; name one JSONL or parquet file in it"
+    elif file.is_dir():
+        files = data_files(file)
+        if not files:
+            yield f"{key} {source} is a folder without data files ({', '.join(SHARDS)}); name another one"
+        for part in files:
+            yield from check_file(key, str(part), part)
+    else:
+        yield from check_file(key, source, file)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The files of rows in a folder, such as a curation's output, by their names; not those of folders in it."""
+    names = sorted(file.name for file in folder.iterdir() if file.is_file())
+    return [folder / name for name in names if name.endswith(SHARDS) and not name.startswith(".")]
+
+
+def check_file(key: str, source: str, file: Path) -> Iterator[str]:
+    if not file.is_file():
+        yield f"{key} {source} is not a file; name one JSONL or parquet file, or a folder of them"
     elif not file.name.endswith(SUFFIXES):
         yield f"{key} {source} is none of {', '.join(SUFFIXES)}; convert it to one of these"
     elif file.stat().st_size == 0:

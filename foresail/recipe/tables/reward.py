@@ -15,14 +15,14 @@ from foresail.recipe.reward_function import Function, name_of
 from foresail.recipe.tables.part import Part
 from foresail.user_code import split_name
 
-GRADERS = ("math", "exact", "qa", "code")
+GRADERS = ("math", "exact", "qa", "code", "structured")
 NO_GRADER = "none"  # of a reward that has terms only
 ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
 MODEL = "model"  # a reward model, [reward.model]: its score
 NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
 ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
 # graders that take less time than sending a response to another process, or no CPU time
-QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
+QUICK = ("math", "exact", "qa", "structured", NO_GRADER, ENVIRONMENT, MODEL)
 
 
 def check_function_name(grader: Any) -> Function:
@@ -71,7 +71,7 @@ class Term(Part):
     """A score that is added to the reward, with a metric of its own."""
 
     grader: GraderName = Field(
-        description="file.py:function, module:function, math, exact, qa, code, environment or model"
+        description="file.py:function, module:function, math, exact, qa, code, structured, environment or model"
     )
     weight: float = Field(1.0, description="factor on the score; below 0 it is a penalty")
     name: str | None = Field(None, description="name in metrics and rollouts; default: the function's")
@@ -107,8 +107,8 @@ class Reward(Part):
 
     grader: GraderName = Field(
         "math",
-        description="math, exact, qa, code, or your own function (file.py:function); environment: the sum of its "
-        "rewards for the turns; model: the score of [reward.model]; none: [[reward.terms]] only",
+        description="math, exact, qa, code, structured, or your own function (file.py:function); environment: the "
+        "sum of its rewards for the turns; model: the score of [reward.model]; none: [[reward.terms]] only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
@@ -125,8 +125,8 @@ class Reward(Part):
     workers: int | None = Field(
         None,
         ge=0,
-        description="grading processes; 0: grade in this process; default: 0 for math, exact and qa, else one per "
-        "core",
+        description="grading processes; 0: grade in this process; default: 0 for math, exact, qa and structured, "
+        "else one per core",
     )
     time_limit: float | None = Field(
         None,

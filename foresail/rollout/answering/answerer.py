@@ -10,15 +10,13 @@ A server gets the two as its `seed`, which not every server keeps to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from foresail.chat.endpoint import Endpoint, Refused
+from foresail.chat.answering import Answer, Conversations
+from foresail.chat.endpoint import Endpoint, Note, Refused, growing_pauses, no_note, shares
 from foresail.recipe.tables.answerer import Answerer
-from foresail.records import Message
-
-Conversations = Sequence[Sequence[Message]]
-Answer = Callable[[Conversations, Sequence[str]], Sequence[str | Refused]]
 
 
 def check_answerer(settings: Answerer) -> None:
@@ -47,6 +45,7 @@ def open_endpoint(settings: Answerer) -> Answer:
         temperature=settings.temperature,
         top_p=settings.top_p,
         seed=settings.seed,
+        pauses=growing_pauses(settings.patience),
     )
     return endpoint.answer
 
@@ -66,15 +65,32 @@ def open_checkpoint(settings: Answerer) -> Answer:
         batch_invariant=settings.batch_invariant,
     )
 
-    def answer(conversations: Conversations, keys: Sequence[str]) -> Sequence[str | Refused]:
+    def answer(
+        conversations: Conversations,
+        keys: Sequence[str],
+        *,
+        schemas: Sequence[Mapping[str, Any]] | None = None,
+        choices: Sequence[str] | None = None,
+        note: Note = no_note,
+    ) -> Sequence[str | Refused]:
+        answers = answer_all(conversations, keys, choices)
+        for number, answered in enumerate(answers):
+            note(number, answered)
+        return answers
+
+    def answer_all(
+        conversations: Conversations, keys: Sequence[str], choices: Sequence[str] | None
+    ) -> Sequence[str | Refused]:
         if not conversations:
             return []
         try:
-            return model.answer(conversations, [(key, 0) for key in keys])
+            if choices is not None:
+                return [shares(own) for own in model.choose(conversations, choices)]
+            return model.answer(conversations, [(key, 0) for key in keys], trusted=False)
         except ValueError as error:
             if len(conversations) == 1:
                 return [Refused(str(error))]
         pairs = zip(conversations, keys, strict=True)
-        return [answer([conversation], [key])[0] for conversation, key in pairs]
+        return [answer_all([conversation], [key], choices)[0] for conversation, key in pairs]
 
     return answer

@@ -43,11 +43,17 @@ class LocalModel:
         )
 
     def answer(
-        self, conversations: Sequence[Sequence[Message]], keys: Sequence[tuple[str, int]]
+        self,
+        conversations: Sequence[Sequence[Message]],
+        keys: Sequence[tuple[str, int]],
+        *,
+        trusted: bool = True,
     ) -> list[str]:
-        """All in one batch. A key is a text and a number; noise is keyed by both, and by the seed."""
-        modes = [self.thinking] * len(conversations)
-        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
+        """All in one batch. A key is a text and a number; noise is keyed by both, and by the seed.
+
+        Special tokens in the words of messages that are not trusted lose their meaning.
+        """
+        prompts = [tuple(ids) for ids in self._encode(conversations, trusted=trusted)]
         longest, context = max(map(len, prompts)), self.model.shape.max_context
         length = self.max_new_tokens or max(1, min(MAX_NEW_TOKENS, context - longest))
         check_context(longest, length, context)
@@ -77,3 +83,19 @@ class LocalModel:
             self.tokenizer.decode(completions[request.id].ids, skip_special_tokens=True)
             for request in requests
         ]
+
+    def _encode(self, conversations: Sequence[Sequence[Message]], *, trusted: bool) -> list[list[int]]:
+        if trusted:
+            return self.tokenizer.encode_prompts(conversations, [self.thinking] * len(conversations))
+        return [self.tokenizer.encode_request(messages, thinking=self.thinking) for messages in conversations]
+
+    def choose(self, conversations: Sequence[Sequence[Message]], choices: Sequence[str]) -> list[list[float]]:
+        """The log-probability of each choice as the beginning of the answer. Messages are not trusted."""
+        from foresail.rollout.answering.choosing import choice_logprobs
+
+        prompts = self._encode(conversations, trusted=False)
+        ids = [self.tokenizer.encode(choice) for choice in choices]
+        longest = max(map(len, prompts))
+        check_context(longest, max(map(len, ids)), self.model.shape.max_context)
+        groups = [[prompt] for prompt in prompts] if self.batch_invariant else [prompts]
+        return [row for group in groups for row in choice_logprobs(self.model, group, ids)]

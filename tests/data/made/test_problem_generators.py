@@ -120,7 +120,7 @@ def test_reasoning_gym_by_name() -> None:
     [
         (
             "arithmetics:count=3",
-            r"unknown .* 'arithmetics:count=3'; .* arithmetic:…, multi-hop:…, programs:…",
+            r"unknown .* 'arithmetics:count=3'; .* arithmetic:…, multi-hop:…, passage-qa:…, programs:…",
         ),
         ("arithmetic", "arithmetic needs a count: arithmetic:count=2000"),
         ("arithmetic:2000", "'2000' is not of the form name=value"),

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import zstandard
 
 from foresail.data.problems.problems import load_problems
 from foresail.judge.programs.rows import read_task
@@ -258,8 +259,22 @@ def test_missing_file_names_its_neighbours(tmp_path: Path) -> None:
         load(tmp_path / "trian.jsonl")
     with pytest.raises(FileNotFoundError, match=r"a\.jsonl does not exist \(looked from "):
         load(tmp_path / "none" / "a.jsonl")
-    with pytest.raises(FileNotFoundError, match="is a folder; name a file in it"):
-        load(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        FileNotFoundError, match=r"is a folder without data files \(\.jsonl, .*; name a file or"
+    ):
+        load(tmp_path / "empty")
+
+
+def test_a_folder_is_its_files_by_name(tmp_path: Path) -> None:
+    """Such as the output of a curation; what lies beside them, and in folders, is not read."""
+    for name in ("shard-1.jsonl", "shard-0.jsonl.gz", "config.json", ".tmp-shard-2.jsonl", "below/a.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        row = json.dumps({"prompt": name, "answer": "1"}).encode()
+        (tmp_path / name).write_bytes(gzip.compress(row, mtime=0) if name.endswith(".gz") else row)
+    (tmp_path / "shard-2.jsonl.zst").write_bytes(zstandard.compress(b'{"prompt": "last", "answer": "1"}\n'))
+    prompts = [problem.prompt[0].content for problem in load(tmp_path)]
+    assert prompts == ["shard-0.jsonl.gz", "shard-1.jsonl", "last"]
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "[]"])

@@ -182,7 +182,7 @@ def test_generators_are_checked_by_name(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_folder_and_foreign_suffix() -> None:
-    assert "is not a file" in only_refusal("data.source=model")
+    assert "model is a folder without data files" in only_refusal("data.source=model")
     assert "model/config.yaml is none of .jsonl" in write_and_refuse("model/config.yaml", b"a: 1")
 
 

@@ -1,0 +1,39 @@
+"""What a server's users know of it together: whether it is away, and what it does not take.
+
+outage.tell(url, "cannot be reached: Connection refused", 4.0)
+WARNING http://judge:8000/v1 cannot be reached: Connection refused; waiting for it, next attempt in 4 s
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+TOLD_FROM = 1.0  # seconds of a pause; shorter ones are nothing to report
+
+log = logging.getLogger(__name__)
+
+
+class Outage:
+    """Many threads wait for one server; one of them says so, and again when its pause has doubled."""
+
+    def __init__(self) -> None:
+        self.answered = 0
+        self.refuses_schemas = False
+        self._told = 0.0  # the longest pause of this outage that was told
+        self._lock = threading.Lock()
+
+    def tell(self, url: str, why: str, pause: float) -> None:
+        with self._lock:
+            if pause < TOLD_FROM or pause < 2 * self._told:
+                return
+            self._told = pause
+        log.warning("%s %s; waiting for it, next attempt in %.0f s", url, why, pause)
+
+    def end(self, url: str) -> None:
+        """It has answered."""
+        with self._lock:
+            self.answered += 1
+            was_told, self._told = self._told, 0.0
+        if was_told:
+            log.warning("%s answers again", url)
