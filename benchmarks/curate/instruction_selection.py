@@ -316,7 +316,7 @@ def recipe_of(options: argparse.Namespace, work: Path, updates: int, seed: int) 
         "steps": updates,
         "batch_size": BATCH,
         "max_length": 2 * LENGTH if options.toy else LENGTH,
-        "micro_batch_tokens": 2 * LENGTH if options.toy else 32_768,
+        "micro_batch_tokens": 2 * LENGTH if options.toy else 16_384,
         "optimizer": {"lr": RATE, "warmup": max(1, updates // 20), "schedule": "cosine"},
         "checkpoints": {"every": updates, "keep": 1, "resumable": 1},
     }

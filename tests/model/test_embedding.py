@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from small_checkpoint import write_checkpoint
 from transformers import AutoModel
 
-from foresail.model.embedding.embedder import PACKAGE, check_embedder, open_embedder
+from foresail.model.embedding.embedder import PACKAGE
 from foresail.model.embedding.hidden_states import CheckpointEmbedder
+from foresail.model.embedding.opening import check_embedder, open_embedder
 
 TEXTS = ["2 + 2 = 4", "", "12 * 3 = 36, and 36 / 3 = 12", "4", " \n", "7 - 5 = 2 " * 6]
 

@@ -16,7 +16,8 @@ from functools import cache
 import numpy as np
 
 from foresail.agents.tools.corpus import CorpusPassage, read_corpus
-from foresail.model.embedding.embedder import PACKAGE, Embedder, check_embedder, open_embedder
+from foresail.model.embedding.embedder import PACKAGE, Embedder
+from foresail.model.embedding.opening import check_embedder, open_embedder
 
 LONGEST_QUERY = 2000  # characters that are used
 

@@ -48,12 +48,12 @@ class EmbeddingStep(CheckedPart):
         return () if self.model == PACKAGE else (self.model,)
 
     def preflight(self) -> None:
-        from foresail.model.embedding.embedder import check_embedder
+        from foresail.model.embedding.opening import check_embedder
 
         check_embedder(self.model)
 
     def open_embedder(self) -> Embedder:
-        from foresail.model.embedding.embedder import open_embedder
+        from foresail.model.embedding.opening import open_embedder
 
         return open_embedder(
             self.model,

@@ -24,7 +24,7 @@ from foresail.curate.select.density import (
 from foresail.curate.select.projection import project
 
 if TYPE_CHECKING:
-    from foresail.curate.select.diverse import SelectDiverse
+    from foresail.curate.select.selection_plan import SelectionPlan
 
 MEASURED = 2000  # rows whose neighbours are looked for to choose eps
 QUANTILE = 0.5  # of the distances to the last of so many neighbours
@@ -38,7 +38,7 @@ class Clusters:
     variance: float
 
 
-def cluster_rows(settings: SelectDiverse, collected: Collected, draws_N: Array) -> Clusters:
+def cluster_rows(settings: SelectionPlan, collected: Collected, draws_N: Array) -> Clusters:
     def vectors() -> Iterator[Array]:
         for _, block in collected.blocks():
             yield block["vectors"]

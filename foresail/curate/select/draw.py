@@ -24,7 +24,7 @@ from foresail.curate.select.membership import Memberships, fuzzy_labels
 from foresail.curate.step import Outcome
 
 if TYPE_CHECKING:
-    from foresail.curate.select.diverse import SelectDiverse
+    from foresail.curate.select.selection_plan import SelectionPlan
 
 LISTED = 20  # clusters in the figures
 
@@ -40,7 +40,7 @@ class Rows:
 
 
 def decide_draw(
-    settings: SelectDiverse, features: Sequence[Path], decisions: Sequence[Path], scratch: Path
+    settings: SelectionPlan, features: Sequence[Path], decisions: Sequence[Path], scratch: Path
 ) -> dict[str, Any]:
     collected = Collected.open(features)
     rows = read_rows(collected)
@@ -65,7 +65,7 @@ def read_rows(collected: Collected) -> Rows:
     )
 
 
-def weigh(settings: SelectDiverse, labels: Memberships, counts_N: Array, similarities_N: Array) -> Array:
+def weigh(settings: SelectionPlan, labels: Memberships, counts_N: Array, similarities_N: Array) -> Array:
     """1 on average."""
     sizes_K = np.maximum(labels.sizes(), 1e-12)
     rarity_N = np.sum(labels.weights_NM / sizes_K[labels.clusters_NM] ** settings.balance, axis=1)
@@ -93,7 +93,7 @@ def ranks_within(groups_N: Array, values_N: Array) -> Array:
     return ranks_N
 
 
-def draw_rows(settings: SelectDiverse, weights_N: Array, rows: Rows) -> Array:
+def draw_rows(settings: SelectionPlan, weights_N: Array, rows: Rows) -> Array:
     order = np.argsort(-np.log(rows.draws_N) / weights_N, kind="stable")
     if settings.share is not None or settings.rows is not None:
         sizes_N = np.ones(len(order), np.int64)
@@ -158,7 +158,7 @@ class Drawn:
         return replace(document, metadata=document.metadata | why)
 
 
-def figures(settings: SelectDiverse, clusters: Clusters, rows: Rows, is_drawn_N: Array) -> dict[str, Any]:
+def figures(settings: SelectionPlan, clusters: Clusters, rows: Rows, is_drawn_N: Array) -> dict[str, Any]:
     labels_N = clusters.density.labels_N
     sizes = np.bincount(labels_N[labels_N >= 0], minlength=1)
     noise_N = labels_N < 0

@@ -18,17 +18,17 @@ from foresail.curate.document import Document
 from foresail.curate.embed.texts import part_of
 
 if TYPE_CHECKING:
-    from foresail.curate.select.diverse import SelectDiverse
+    from foresail.curate.select.selection_plan import SelectionPlan
     from foresail.model.embedding.embedder import Embedder
 
 
-def collect_embedded(settings: SelectDiverse, documents: Iterable[Document], features: Path) -> None:
+def collect_embedded(settings: SelectionPlan, documents: Iterable[Document], features: Path) -> None:
     embedder, size_of = settings.open_embedder(), open_size(settings)
     collect_blocks(documents, features, lambda batch: columns(settings, embedder, size_of, batch))
 
 
 def columns(
-    settings: SelectDiverse, embedder: Embedder, size_of: Callable[[str], int], batch: Sequence[Document]
+    settings: SelectionPlan, embedder: Embedder, size_of: Callable[[str], int], batch: Sequence[Document]
 ) -> dict[str, Array]:
     vectors_ND = embedder.embed([part_of(document, settings.of) for document in batch])
     return {
@@ -41,7 +41,7 @@ def columns(
 
 
 def similarities(
-    settings: SelectDiverse, embedder: Embedder, batch: Sequence[Document], vectors_ND: Array
+    settings: SelectionPlan, embedder: Embedder, batch: Sequence[Document], vectors_ND: Array
 ) -> Array:
     """Cosine of question and answer; nan where one of them is missing."""
     found = np.full(len(batch), np.nan, np.float32)
@@ -63,7 +63,7 @@ def draw(seed: int, name: str) -> float:
     return (int.from_bytes(digest, "big") + 0.5) / 2**48
 
 
-def open_size(settings: SelectDiverse) -> Callable[[str], int]:
+def open_size(settings: SelectionPlan) -> Callable[[str], int]:
     if not settings.tokenizer:
         return len
     from foresail.model.embedding.embedder import printable
