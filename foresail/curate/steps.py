@@ -37,6 +37,7 @@ STEPS: dict[str, str] = {
     "resample": "foresail.curate.select.resample:Resample",
     "same_problems": "foresail.curate.problems.same_problems:SameProblems",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
+    "translate": "foresail.curate.rewriting.translate:Translate",
 }
 
 
