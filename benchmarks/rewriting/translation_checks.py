@@ -4,9 +4,9 @@
 
 English texts with their translations, from ../shared/data: the Universal Declaration of Human Rights (six
 languages), MGSM (Thai, Chinese), questions of Global-MMLU-Lite (Indonesian, Malay, Filipino, Vietnamese, Chinese).
-No translator is here, so the back-translation is scripted: the English text that the translation stands for, of which
-`--noise` of the words are replaced by others or left out, and some change places. So the language, the numbers and
-the copies are measured on real translations, and the figures of chrF depend on the noise.
+No translator is here, so the back-translation is scripted: the English text that the translation stands for, of
+which `--noise` of the words are replaced by others or left out, and some change places. So the language, the
+numbers and the copies are measured on real translations, and the figures of chrF depend on the noise.
 """
 
 from __future__ import annotations

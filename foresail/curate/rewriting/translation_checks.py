@@ -95,8 +95,8 @@ def faults_of_numbers(source: str, target: str, limits: Limits) -> Iterator[Drop
     said = find_quantities(target, limits.language, loose=loose)
     if missing := lost_quantities(digits, said):
         yield Drop("lost_number", f"{missing[0].text}, in: {shorten(target)}")
-    known = [*digits, *find_quantities(source, limits.source, loose=loose)]
-    added = new_quantities(known, find_quantities(target, "", loose=loose))
+    known = find_quantities(source, limits.source, loose=loose)
+    added = lost_quantities(find_quantities(target, "", loose=loose), known)  # each as often as it was
     if added and limits.source in WORDS_READ:
         yield Drop("new_number", f"{added[0].text}, in: {shorten(target)}")
 
