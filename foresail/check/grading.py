@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from foresail.check.finding import Finding, note, refusal, warning
 from foresail.data.problems.qa import accepted_answers
+from foresail.data.problems.solutions import gold_programs
+from foresail.maths.gold.trials import boxed
 from foresail.recipe.reward_function import can_travel, name_of
-from foresail.recipe.tables.inputs import reach
 from foresail.recipe.tables.reward import ENVIRONMENT, GRADERS, NO_GRADER, Reward
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
@@ -23,7 +24,6 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 NUM_PROBLEMS = 3
 BROKEN = ("crashed", "timeout")
-PROGRAM_KEYS = ("solution", "canonical_solution", "code", "solutions")
 
 Forms = Callable[[Problem], list[str]]
 
@@ -37,21 +37,11 @@ class Trial:
     wrong: list[Verdict]
 
 
-def boxed(answer: str) -> str:
-    return rf"\boxed{{{answer}}}"
-
-
 def program_forms(problem: Problem) -> list[str]:
-    """The programs that come with a problem, fenced; HumanEval's goes on where its prompt ends."""
-    programs = []
-    for key in PROGRAM_KEYS:
-        value = reach(problem.extra, key)
-        text = value[0] if isinstance(value, list) and value else value
-        if isinstance(text, str) and text.strip():
-            programs.append(text if "```" in text else f"```python\n{text}\n```")
-            if key == "canonical_solution" and problem.prompt:
-                programs.append(f"```python\n{problem.prompt[-1].content}{text}\n```")
-    return programs
+    """The programs that come with a problem, fenced."""
+    prompt = problem.prompt[-1].content if problem.prompt else ""
+    programs = gold_programs(problem.extra, prompt)
+    return [text if "```" in text else f"```python\n{text}\n```" for text in programs]
 
 
 def any_form(problem: Problem) -> list[str]:

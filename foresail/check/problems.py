@@ -9,6 +9,7 @@ from foresail.check.environment import look_at_columns
 from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.grading import look_at_grading
 from foresail.check.lengths import look_at_lengths
+from foresail.check.problem_faults import look_at_faults
 from foresail.data.mixtures.mixture import prompt_limit, tell_apart
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.hints import check_hint
@@ -59,6 +60,7 @@ def look_at_problems(
         reward = reward_for(sources[key], recipe.reward)
         yield from look_at_columns(key, of_source, recipe.environment)
         yield from look_at_grading(key, of_source, reward, None if reader is None else reader.tokenizer)
+        yield from look_at_faults(key, of_source, reward)
 
 
 def look_at_hint(

@@ -6,9 +6,14 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
+    "balance": "foresail.curate.problems.balance:Balance",
     "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
     "blocked_words": "foresail.curate.lists.words:BlockedWords",
+    "check_answers": "foresail.curate.problems.answers:CheckAnswers",
+    "check_programs": "foresail.curate.problems.programs:CheckPrograms",
     "classify": "foresail.curate.quality.classify:Classify",
+    "code_prompt": "foresail.curate.problems.code_prompt:CodePrompt",
+    "decontaminate": "foresail.curate.decontaminate.step:Decontaminate",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
@@ -19,14 +24,21 @@ STEPS: dict[str, str] = {
     "heuristics": "foresail.curate.heuristics.step:Heuristics",
     "judge": "foresail.curate.judging.step:JudgeStep",
     "language": "foresail.curate.language.step:Language",
+    "majority": "foresail.curate.problems.majority:Majority",
     "mask_pii": "foresail.curate.pii.step:MaskPii",
     "minhash": "foresail.curate.deduplicate.minhash:Minhash",
     "normalise_urls": "foresail.curate.deduplicate.urls:NormaliseUrls",
+    "pass_rates": "foresail.curate.problems.pass_rates:PassRates",
     "perplexity": "foresail.curate.quality.perplexity:Perplexity",
+    "problem_form": "foresail.curate.problems.form:ProblemForm",
+    "problem_kind": "foresail.curate.problems.kind:ProblemKind",
     "quantiles": "foresail.curate.select.quantiles:Quantiles",
+    "reformulate": "foresail.curate.rewriting.reformulate:Reformulate",
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
     "resample": "foresail.curate.select.resample:Resample",
+    "same_problems": "foresail.curate.problems.same_problems:SameProblems",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
+    "tool_calls": "foresail.curate.conversations.tool_calls:ToolCalls",
 }
 
 

@@ -75,6 +75,11 @@ KNOWN = {
         split_of=mbpp_split,
         about="short Python programs with tests",
     ),
+    "leetcode": KnownData(
+        hub="newfacade/LeetCodeDataset",
+        splits={"train": "train"},
+        about="LeetCode problems with tests and solutions",
+    ),
     "humaneval": KnownData(
         hub="openai/openai_humaneval", splits={"test": "test"}, about="164 Python functions with tests"
     ),

@@ -2,9 +2,10 @@ r"""The gold check: can the grader read the answers of a file, and do the worked
 
     foresail data check-answers train.jsonl
 
-Every answer is graded against itself, as `\boxed{answer}`, and against the final answer of its own solution where
-the file has solutions. An answer that fails the first check can never be rewarded; one that fails the second is
-mislabelled, or needs a rule that the grader lacks.
+Every answer is graded against itself, as `\boxed{answer}`, against itself written otherwise, against wrong answers,
+and against the final answer of its own solution where the file has solutions (`maths/gold/trials.py`). An answer
+that fails the first check can never be rewarded; one that fails the last is mislabelled, or needs a rule that the
+grader lacks.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from foresail.data.problems.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, to_answer
+from foresail.data.problems.solutions import SOLUTION_KEYS, find_solution
 from foresail.data.rows import Row, read_rows
 from foresail.maths.extract import Accept
+from foresail.maths.gold.trials import REASONS, Against, Trial, gold_trials, is_suspicious
 from foresail.recipe.tables.inputs import reach
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Verdict, single_turn
@@ -25,10 +28,6 @@ from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
 from foresail.rewards.tally import one_line, share, tally
 from foresail.runlog.atomic import write_text
-
-SOLUTION_KEYS = ("solution", "solutions")
-
-Against = Literal["itself", "its solution"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +38,13 @@ class GoldVerdict:
     against: Against
     answer: str
     verdict: Verdict
-
-    @property
-    def suspicious(self) -> bool:
-        unstated = self.against == "its solution" and self.verdict.status == "unparsable"
-        return self.verdict.status != "correct" and not unstated
+    suspicious: bool
 
 
 def check_answers(
     path: Path, *, answer_key: str | None = None, solution_key: str | None = None, workers: int | None = None
 ) -> list[GoldVerdict]:
-    """Both checks of every row, in file order."""
+    """All checks of every row, in file order."""
     rows = list(read_rows(path))
     answer_key = answer_key or choose_key(rows[0], ANSWER_KEYS, "answer")
     if solution_key is None:
@@ -61,39 +56,48 @@ def check_answers(
     with open_grading(Reward(grader="math", accept=accept, workers=workers)) as grading:
         pending = [check_row(row, answer_key, solution_key, grading) for row in rows]
         return [
-            GoldVerdict(place=row.place, against=against, answer=answer, verdict=future.result())
+            gold_verdict(row.place, answer, trial, future.result())
             for row, (answer, checks) in zip(rows, pending, strict=True)
-            for against, future in checks
+            for trial, future in checks
         ]
+
+
+def gold_verdict(place: str, answer: str, trial: Trial, verdict: Verdict) -> GoldVerdict:
+    return GoldVerdict(
+        place=place,
+        against=trial.against,
+        answer=answer,
+        verdict=verdict,
+        suspicious=is_suspicious(trial, verdict),
+    )
 
 
 def check_row(
     row: Row, answer_key: str, solution_key: str | None, grading: Grading
-) -> tuple[str, list[tuple[Against, Any]]]:
+) -> tuple[str, list[tuple[Trial, Any]]]:
     value = look_up(row, answer_key, "answer")
     answer = to_answer(value)
     problem = Problem(id=row.place, prompt=(), answer=answer)
-    checks: list[tuple[Against, Any]] = [
-        ("itself", grading.submit(problem, single_turn(rf"\boxed{{{answer}}}")))
+    if solution_key is not None:
+        look_up(row, solution_key, "solution")
+    solution = find_solution(row.columns, value, solution_key)
+    return answer, [
+        (trial, grading.submit(problem, single_turn(trial.response)))
+        for trial in gold_trials(answer, solution=solution)
     ]
-    solution = find_solution(row, value, solution_key)
-    if answer and solution is not None:
-        checks.append(("its solution", grading.submit(problem, single_turn(solution))))
-    return answer, checks
-
-
-def find_solution(row: Row, answer: Any, key: str | None) -> str | None:
-    """The column of that name; without one GSM8K's answer, which is a solution that ends in `#### 18`."""
-    value = answer if key is None else look_up(row, key, "solution")
-    if isinstance(value, list) and value:
-        value = value[0]  # of several ways to solve it
-    return value if isinstance(value, str) and value.strip() != to_answer(answer) else None
 
 
 def describe_gold(checks: Sequence[GoldVerdict], *, show: int) -> Iterator[str]:
-    """Rates of both checks, then the first `show` answers that something is wrong with."""
-    for against in ("itself", "its solution"):
+    """Rates of all checks, then the first `show` answers that something is wrong with."""
+    for against in REASONS:
+        if against == "a wrong answer":
+            accepted = sum(check.suspicious for check in checks if check.against == against)
+            tried = sum(check.against == against for check in checks)
+            yield f"wrong answers: {accepted:,} of {tried:,} called right"
+            continue
         verdicts = [check.verdict for check in checks if check.against == against]
+        if against == "another form" and not verdicts:
+            continue
         stated = [verdict for verdict in verdicts if against == "itself" or verdict.status != "unparsable"]
         if not stated:
             yield f"final answers against {against}: none of {len(verdicts):,} solutions states one"

@@ -110,8 +110,7 @@ class Evaluator:
     ) -> list[ProblemResult]:
         """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
         reward = choose_grader(grader)
-        if self.episodes is not None:
-            sampling = sampling.model_copy(update={"stop": (*sampling.stop, *self.episodes.stop)})
+        sampling = sampling.model_copy(update={"stop": (*sampling.stop, *self.stop)})
         prompted = self.encode(problems, sampling.max_new_tokens)
         make_folder(output)  # before hours of work, not after
         attempts = len(prompted) * (1 + num_samples)
@@ -126,7 +125,7 @@ class Evaluator:
                 sampling=sampling,
                 num_samples=num_samples,
                 seed=seed,
-                stream=self._stream(self._longest(prompted) + sampling.max_new_tokens),
+                stream=self.stream(prompted, sampling),
             )
         settings = {"checkpoint": str(self.checkpoint), "grader": name_of(reward.grader), "seed": seed}
         settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}
@@ -162,8 +161,15 @@ class Evaluator:
     def _longest(self, prompted: Sequence[PromptedProblem]) -> int:
         return max([self.prompt_tokens, *(len(entry.ids) for entry in prompted)])
 
-    def _stream(self, max_length: int) -> StreamKind:
-        return Stream if self.episodes is None else self.episodes.stream(self.tokenizer, max_length)
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a turn of an episode."""
+        return () if self.episodes is None else self.episodes.stop
+
+    def stream(self, prompted: Sequence[PromptedProblem], sampling: parts.Sampling) -> StreamKind:
+        if self.episodes is None:
+            return Stream
+        return self.episodes.stream(self.tokenizer, self._longest(prompted) + sampling.max_new_tokens)
 
 
 def evaluate_checkpoint(
