@@ -11,6 +11,7 @@ chat template cannot write truncates the episode, as a lack of room does; it is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -39,14 +40,19 @@ class Episode:
     waited: float = 0.0  # seconds for the environment, over all turns
 
 
+def forget(problem: str, sample: int, observations: Sequence[Observation]) -> None:
+    """For rollouts of which nobody wants the transcripts."""
+
+
 @dataclass(kw_only=True)
 class EpisodeStream(Stream):
-    """A stream whose samples are episodes."""
+    """A stream whose samples are episodes. `note` gets what the environment has said in each."""
 
     hold = True
     environments: Environments
     tokenizer: Tokenizer
     max_turns: int
+    note: Callable[[str, int, Sequence[Observation]], None] = forget
     episodes: dict[str, Episode] = field(default_factory=dict, init=False)
     answered: deque[str] = field(default_factory=deque, init=False)  # filled by the environments' thread
 
@@ -131,6 +137,7 @@ class EpisodeStream(Stream):
             seconds=self.fleet.event_log.now() - episode.began,
             waited=episode.waited,
         )
+        self.note(self.active[spec.group].problem.id, spec.sample, episode.observations)
         sample = replace(
             self.read(*episode.turns),
             turn_rewards=tuple(observation.reward for observation in episode.observations),

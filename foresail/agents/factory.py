@@ -51,6 +51,17 @@ class EnvironmentFactory:
         None  # of environments that write the end of the prompt
     )
     instructions: bool | None = None  # as in the recipe
+    own_tools: tuple[Tool, ...] = ()  # that an environment calls itself
+    own_format: CallFormat | None = None
+
+    @property
+    def called(self) -> tuple[Tool, ...]:
+        """The tools that an episode's calls are of."""
+        return self.tools or self.own_tools
+
+    @property
+    def called_format(self) -> CallFormat | None:
+        return self.format or self.own_format
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -180,7 +191,8 @@ def named_factory(name: str, settings: Settings) -> EnvironmentFactory:
         return EnvironmentFactory(make=make, opening=make)
     kind = load_environment(name)
     if not is_tool_class(kind):
-        return EnvironmentFactory(make=kind)
+        own = tuple(getattr(kind, "tools", tuple)())
+        return EnvironmentFactory(make=kind, own_tools=own, own_format=Tags(own) if own else None)
     with naming(f"environment.name {name}"):
         tools = method_tools(kind)
         call_format = choose_format(tools, settings)

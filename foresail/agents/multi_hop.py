@@ -10,13 +10,19 @@ import time
 
 from foresail.agents.environment import Observation, ToolUse
 from foresail.agents.tools.call_formats import MalformedCall, Tags
-from foresail.agents.tools.tool import tool_of
+from foresail.agents.tools.tool import Tool, tool_of
 from foresail.data.made.multi_hop_world import NOTHING, WorldSearch
 from foresail.records import Message, Problem
 
 
 class MultiHop:
     """One search a turn; of several only the last is run."""
+
+    @staticmethod
+    def tools() -> tuple[Tool, ...]:
+        """For transcripts: what its calls are of, whatever the world."""
+        world: WorldSearch = object.__new__(WorldSearch)
+        return (tool_of(world.search),)
 
     async def reset(self, problem: Problem) -> None:
         self.world = WorldSearch(problem)

@@ -134,54 +134,86 @@ def grade_difficulty(
 
 @data_app.command(name="sample-solutions")
 def sample_solutions(
-    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model that samples")],
+    checkpoint: Annotated[Path, typer.Argument(help="a run, or a Hugging Face directory")],
     data: Data,
+    recipe: Annotated[
+        Path | None, typer.Option(help="of rl, whose environment is played; default: the run's own")
+    ] = None,
     samples: SamplesPerProblem = 16,
     most: Annotated[int, typer.Option(min=1, help="solutions kept of a problem")] = 4,
     shortest: Annotated[bool, typer.Option("--shortest", help="the shortest ones, not the first")] = False,
     least_pass_rate: Annotated[float, typer.Option(min=0, max=1, help="of problems that are kept")] = 0.0,
     most_pass_rate: Annotated[float, typer.Option(min=0, max=1, help="of problems that are kept")] = 1.0,
+    as_written: Annotated[
+        bool, typer.Option("--as-written", help="episodes: calls stay in the text, in the model's own format")
+    ] = False,
     temperature: Temperature[float] = 1.0,
     top_p: TopP[float] = 1.0,
-    max_new_tokens: MaxNewTokens[int] = 1024,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="default: 1024; of an environment's recipe, as it says")
+    ] = None,
     stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Suffix[str] = "",
+    suffix: Suffix[str | None] = None,
     examples: Examples = None,
     limit: Limit = None,
     thinking: OneMode = None,
-    grader: Grader[str] = "math",
+    grader: Grader[str | None] = None,
     seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the solutions")] = None,
 ) -> None:
-    """Right solutions of a checkpoint, as conversations for `foresail sft` (rejection sampling)."""
+    """Right solutions of a checkpoint, as conversations for `foresail sft` (rejection sampling).
+
+    Where the run's recipe, or --recipe, has an environment, it is played: right episodes, with their tool calls.
+    """
+    from foresail.agents.build import open_played
     from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.played_episodes import Play, describe_unfit
     from foresail.evaluation.solutions import Choice, describe_solutions
     from foresail.evaluation.solutions import sample_solutions as sample_all
+    from foresail.evaluation.target import find_player
     from foresail.recipe.tables.parts import Sampling
 
+    player = find_player(checkpoint, recipe)
     folder = output or default_output("solutions", checkpoint, data)
-    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
+    form = {
+        "prompt_key": prompt_key,
+        "answer_key": answer_key,
+        "system": system if system is not None else player.system,
+        "suffix": suffix if suffix is not None else player.suffix,
+    }
     problems = as_problems(data, thinking, **form, examples=examples, limit=limit)
     sampling = Sampling(
-        temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+        temperature=temperature,
+        top_p=top_p,
+        max_new_tokens=max_new_tokens or player.max_new_tokens or 1024,
+        stop=tuple(stop or player.stop),
     )
-    with explaining_interrupt("the same command goes on with what is left"):
+    with (
+        explaining_interrupt("the same command goes on with what is left"),
+        open_played(player.environment) as episodes,
+    ):
+        table = {} if player.environment is None else player.environment.model_dump(mode="json")
+        playing = None if episodes is None else Play(episodes=episodes, table=table, as_written=as_written)
         solutions = sample_all(
-            checkpoint,
+            player.checkpoint,
             problems,
             sampling,
             num_samples=samples,
             choice=Choice(most=most, shortest=shortest, window=(least_pass_rate, most_pass_rate)),
             output=folder,
-            grader=grader,
+            grader=player.reward(problems, grader),
             seed=seed,
             device=device,
+            template_options=player.template_options,
+            playing=playing,
         )
     print(*describe_solutions(solutions), sep="\n")
+    if unfit := describe_unfit(solutions.counts):
+        print(unfit)
     print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
 
 

@@ -29,7 +29,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """`reason` is one word and is counted; `detail` is of this document alone."""
+    """`reason` is one word and is counted; `detail` is of this document alone.
+
+    `document`: what a step has made and does not let go on; default: the document as it came to the step.
+    """
 
     reason: str
     detail: str = ""
+    document: Document | None = None

@@ -8,6 +8,8 @@ A step looks at one document at a time, and gives it back, changed or not, or se
         def open(self) -> StepFunction:                    # once in every process: load what is needed here
             return partial(check_length, min_chars=self.min_chars)
 
+Of several documents, some may be drops: each is counted by its reason.
+
 A corpus step needs to see all documents before it decides on one (deduplication, resampling):
 
 1. `collect` writes what it needs of one piece's documents to a file; pieces are collected in parallel;
@@ -30,7 +32,7 @@ from typing import Any, Protocol
 
 from foresail.curate.document import Document, Drop
 
-Outcome = Document | Sequence[Document] | Drop
+Outcome = Document | Sequence[Document | Drop] | Drop
 StepFunction = Callable[[Document], Outcome]
 
 

@@ -27,6 +27,7 @@ from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
+from foresail.rollout.answering.answerer import open_answerer
 from foresail.rollout.build import build_fleet
 from foresail.rollout.checkpoint import check_context, choose_engine, open_checkpoint
 from foresail.rollout.fleet import Fleet
@@ -110,8 +111,7 @@ class Evaluator:
     ) -> list[ProblemResult]:
         """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
         reward = choose_grader(grader)
-        if self.episodes is not None:
-            sampling = sampling.model_copy(update={"stop": (*sampling.stop, *self.episodes.stop)})
+        sampling = sampling.model_copy(update={"stop": (*sampling.stop, *self.stop)})
         prompted = self.encode(problems, sampling.max_new_tokens)
         make_folder(output)  # before hours of work, not after
         attempts = len(prompted) * (1 + num_samples)
@@ -126,7 +126,7 @@ class Evaluator:
                 sampling=sampling,
                 num_samples=num_samples,
                 seed=seed,
-                stream=self._stream(self._longest(prompted) + sampling.max_new_tokens),
+                stream=self.stream(prompted, sampling),
             )
         settings = {"checkpoint": str(self.checkpoint), "grader": name_of(reward.grader), "seed": seed}
         settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}
@@ -148,7 +148,7 @@ class Evaluator:
         max_length = self._longest(prompted) + sampling.max_new_tokens
         engine = choose_engine(self.model, max_length, num_attempts=attempts)
         names_stops = self.episodes is not None and self.episodes.names_stops
-        with open_grading(reward, prints=prints, device=self.device) as grading:
+        with open_grading(reward, prints=prints, device=self.device, open_answer=open_answerer) as grading:
             self.try_grading(grading, [entry.problem for entry in prompted], reward, self.tokenizer)
             fleet = build_fleet(
                 self.model,
@@ -162,8 +162,15 @@ class Evaluator:
     def _longest(self, prompted: Sequence[PromptedProblem]) -> int:
         return max([self.prompt_tokens, *(len(entry.ids) for entry in prompted)])
 
-    def _stream(self, max_length: int) -> StreamKind:
-        return Stream if self.episodes is None else self.episodes.stream(self.tokenizer, max_length)
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a turn of an episode."""
+        return () if self.episodes is None else self.episodes.stop
+
+    def stream(self, prompted: Sequence[PromptedProblem], sampling: parts.Sampling) -> StreamKind:
+        if self.episodes is None:
+            return Stream
+        return self.episodes.stream(self.tokenizer, self._longest(prompted) + sampling.max_new_tokens)
 
 
 def evaluate_checkpoint(

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.checkpoint import choose_grader, make_folder
-from foresail.evaluation.evaluator import Evaluator
+from foresail.evaluation.evaluator import EpisodeSource, Evaluator
 from foresail.model.weights import checksum
+from foresail.recipe.reward_function import Function, name_of
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Group, RunStopped, Verdict
@@ -58,19 +59,29 @@ def record_samples(
     describe: Callable[[Group, Tokenizer], Mapping[str, Any]],
     step: int,
     num_samples: int,
-    grader: str,
+    grader: Function | Reward,
     seed: int,
     device: str,
     batch_invariant: bool = False,
     note: Callable[[str], None] = print,
+    episodes: EpisodeSource | None = None,
+    template_options: Mapping[str, Any] | None = None,
+    played_by: Mapping[str, Any] | None = None,
 ) -> list[tuple[PromptedProblem, Record]]:
     """Every problem with its record, in the data's order; what `file` holds already is not sampled again.
 
     `describe` gives the further fields of a record. `step` is the stream of noise. A problem without a valid
-    verdict is not recorded: the next call samples it again.
+    verdict is not recorded: the next call samples it again. `episodes` are of an environment, whose table is
+    `played_by`.
     """
     reward = choose_grader(grader)
-    with Evaluator(checkpoint, max_new_tokens=sampling.max_new_tokens, device=device) as evaluator:
+    with Evaluator(
+        checkpoint,
+        max_new_tokens=sampling.max_new_tokens,
+        device=device,
+        template_options=template_options,
+        episodes=episodes,
+    ) as evaluator:
         tokenizer = evaluator.tokenizer
         prompted = evaluator.encode(problems, sampling.max_new_tokens)
         make_folder(file.parent)
@@ -78,8 +89,11 @@ def record_samples(
             "weights": f"{checksum(evaluator.model):016x}",
             "samples": num_samples,
             "seed": seed,
-            "grader": grader,
+            "grader": name_of(reward.grader),
         }
+        if played_by is not None:
+            settings["environment"] = dict(played_by)
+            sampling = sampling.model_copy(update={"stop": (*sampling.stop, *evaluator.stop)})
         unset = {"thinking_budget", "thinking_end"} if sampling.thinking_budget is None else set()
         settings |= sampling.model_dump(mode="json", exclude=unset)  # as it is read back
         check_settings(file.with_name("settings.json"), settings)
@@ -123,7 +137,14 @@ def judged_groups(
     with evaluator.at_work(
         problems, spec.sampling, reward, attempts=attempts, batch_invariant=batch_invariant
     ) as (fleet, examiner):
-        yield from sample_all(fleet, problems, spec, examiner.judge, judge_group=examiner.judge_group)
+        yield from sample_all(
+            fleet,
+            problems,
+            spec,
+            examiner.judge,
+            judge_group=examiner.judge_group,
+            stream=evaluator.stream(problems, spec.sampling),
+        )
 
 
 def count(group: Group) -> dict[str, Any]:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.recorded_samples import ProblemRecord, record_samples
+from foresail.recipe.reward_function import Function
 from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Group, Message
 from foresail.rewards.trajectory import read_trajectory
 from foresail.runlog.atomic import write_text
@@ -52,6 +55,12 @@ class Choice:
     window: tuple[float, float] = (0.0, 1.0)
 
 
+class Playing(Protocol):
+    """Plays episodes by the call that records samples, and chooses among them (`played_episodes.py`)."""
+
+    def __call__(self, record: Callable[..., Any], num_samples: int, choice: Choice) -> Solutions: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solutions:
     """Conversations to write, and the counts for the report."""
@@ -68,27 +77,32 @@ def sample_solutions(
     num_samples: int,
     choice: Choice,
     output: Path,
-    grader: str = "math",
+    grader: Function | Reward = "math",
     seed: int = 0,
     device: str = "auto",
     note: Callable[[str], None] = print,
+    template_options: Mapping[str, Any] | None = None,
+    playing: Playing | None = None,
 ) -> Solutions:
-    """The chosen right solutions of every problem, in the data's order."""
-    solved = record_samples(
+    """The chosen right solutions of every problem, in the data's order; with `playing`, right episodes."""
+    record = partial(
+        record_samples,
         checkpoint,
         problems,
         sampling,
         file=output / "sampled.jsonl",
-        kind=SolvedProblem,
-        describe=read_solutions,
         step=SOLUTION_STEP,
         num_samples=num_samples,
         grader=grader,
         seed=seed,
         device=device,
         note=note,
+        template_options=template_options,
     )
-    chosen = choose_solutions(solved, num_samples, choice)
+    if playing is None:
+        chosen = choose_solutions(record(kind=SolvedProblem, describe=read_solutions), num_samples, choice)
+    else:
+        chosen = playing(record, num_samples, choice)
     made = {"by": "sample-solutions", "model": str(checkpoint), "seed": seed, **sampling_of(sampling)}
     rows = (with_origin(row, made, problems.source) for row in chosen.rows)
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

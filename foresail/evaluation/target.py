@@ -7,7 +7,7 @@ target.problem_sets(None, {"limit": 100})     # the recipe's [eval], or its prom
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,17 @@ def in_modes(sets: Sequence[parts.Problems], thinking: str | None) -> list[tuple
         for problems in different.values()
         for mode in modes
     ]
+
+
+def find_player(path: Path, recipe: Path | None = None) -> Target:
+    """Who samples solutions: with an environment, as its recipe says; else a checkpoint alone, as options say."""
+    target = find_target(path)
+    if recipe is not None:
+        loaded = load_recipe(recipe)
+        if not isinstance(loaded, RolloutStage) or loaded.environment is None:
+            raise ValueError(f"{recipe} has no [environment] to play; name a recipe of rl that has one")
+        target = replace(target, recipe=loaded)
+    return target if target.environment is not None else Target(checkpoint=target.checkpoint)
 
 
 def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:

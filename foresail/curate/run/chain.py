@@ -106,12 +106,14 @@ def settle(outcome: Outcome, label: str, before: Document, result: Result) -> Se
     if isinstance(outcome, Document):
         return (outcome,)
     if isinstance(outcome, Drop):
-        result.dropped.append(Dropped(label, outcome.reason, outcome.detail, before))
-        return ()
-    if isinstance(outcome, Sequence) and all(isinstance(entry, Document) for entry in outcome):
+        outcome = [outcome]
+    if isinstance(outcome, Sequence) and all(isinstance(entry, Document | Drop) for entry in outcome):
         if not outcome:
             result.dropped.append(Dropped(label, "nothing_left", "", before))
-        return outcome
+        for drop in outcome:
+            if isinstance(drop, Drop):
+                result.dropped.append(Dropped(label, drop.reason, drop.detail, drop.document or before))
+        return [document for document in outcome if isinstance(document, Document)]
     raise StepFailed(
         f"step {label} returned {type(outcome).__name__} for {before.id}; return a Document, a list of them, "
         "or Drop"
