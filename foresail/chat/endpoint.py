@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +78,13 @@ class Endpoint:
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"the address of an endpoint begins with http://, not {self.url!r}")
 
+    def __call__(self, *arguments: Any, **options: Any) -> list[str | Refused]:
+        return self.answer(*arguments, **options)
+
+    def stop(self) -> None:
+        """For good: who waits for the server in another thread waits no more."""
+        self.outage.close()
+
     def answer(
         self,
         conversations: Sequence[Sequence[Message]],
@@ -102,8 +108,13 @@ class Endpoint:
             note(number, answer)
             return answer
 
+        self.outage.begin()
         with ThreadPoolExecutor(self.parallel) as pool:
-            return [*pool.map(ask, range(len(conversations)))]
+            try:
+                return [*pool.map(ask, range(len(conversations)))]
+            except BaseException:  # Ctrl-C, or the server is given up
+                self.outage.give_up()
+                raise
 
     def _ask(
         self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any], read: Read
@@ -169,7 +180,8 @@ class Endpoint:
         if pause is None:
             raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
         self.outage.tell(self.url, why, pause)
-        time.sleep(pause)
+        if not self.outage.wait(pause):
+            raise EndpointBroken(f"{self.url} {why}; it is not waited for any more")
 
 
 def schema_form(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,25 @@ class Outage:
         self.refuses_schemas = False
         self._told = 0.0  # the longest pause of this outage that was told
         self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._closed = False
+
+    def begin(self) -> None:
+        """Questions begin."""
+        if not self._closed:
+            self._over.clear()
+
+    def give_up(self) -> None:
+        """Whoever waits need not."""
+        self._over.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self.give_up()
+
+    def wait(self, pause: float) -> bool:
+        """False: nobody waits any more."""
+        return not self._over.wait(pause)
 
     def tell(self, url: str, why: str, pause: float) -> None:
         with self._lock:

@@ -13,6 +13,7 @@ STEPS: dict[str, str] = {
     "check_programs": "foresail.curate.problems.programs:CheckPrograms",
     "classify": "foresail.curate.quality.classify:Classify",
     "code_prompt": "foresail.curate.problems.code_prompt:CodePrompt",
+    "decontaminate": "foresail.curate.decontaminate.step:Decontaminate",
     "duplicate_urls": "foresail.curate.deduplicate.urls:DuplicateUrls",
     "exact_duplicates": "foresail.curate.deduplicate.exact:ExactDuplicates",
     "extract": "foresail.curate.extract.step:Extract",
@@ -37,6 +38,7 @@ STEPS: dict[str, str] = {
     "resample": "foresail.curate.select.resample:Resample",
     "same_problems": "foresail.curate.problems.same_problems:SameProblems",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
+    "tool_calls": "foresail.curate.conversations.tool_calls:ToolCalls",
     "translate": "foresail.curate.rewriting.translate:Translate",
 }
 

@@ -60,7 +60,7 @@ def test_an_outage_is_told_when_its_pauses_have_doubled_and_so_is_its_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("foresail.chat.endpoint.time.sleep", slept.append)
+    monkeypatch.setattr("foresail.chat.outage.Outage.wait", lambda outage, pause: slept.append(pause) or True)
     caplog.set_level(logging.WARNING)
     noted: dict[int, str | Refused] = {}
     with server_that(lambda request, count: 503 if 2 <= count < 8 else "fine") as endpoint:
@@ -116,3 +116,18 @@ def test_a_question_that_is_refused_with_and_without_a_schema_is_refused() -> No
         opened = endpoint()
         (answer,) = opened.answer(ask("a"), schemas=[{"type": "object"}])
         assert answer == Refused('400: {"error": "no"}') and not opened.outage.refuses_schemas
+
+
+def test_who_waits_for_a_server_can_be_stopped_by_another_thread() -> None:
+    with server_that(lambda request, count: 503) as endpoint:
+        opened, ended = endpoint(pauses=(600.0,)), threading.Event()
+
+        def run() -> None:
+            with pytest.raises(EndpointBroken, match="not waited for any more"):
+                opened(ask("a", "b"))
+            ended.set()
+
+        threading.Thread(target=run, daemon=True).start()
+        assert not ended.wait(0.2)
+        opened.stop()
+        assert ended.wait(30)

@@ -31,8 +31,9 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """`agreement`: with the known verdicts; ties and inconsistent verdicts count half. `decided`: the same among
-    pairs on which both orders say the same. `in_one_order`: of single questions, as if each pair were asked once.
+    """`agreement`: with the known verdicts; ties and inconsistent verdicts count half. `by_mean`: the same where
+    the mean of both orders decides, which is seldom a tie. `decided`: among pairs on which both orders say the
+    same. `in_one_order`: of single questions, as if each pair were asked once.
 
     `consistency`: pairs on which both orders agree. `position_bias`: how often A is said less how often B is, from
     -1 to 1. The last three need both orders; without them they are None.
@@ -41,6 +42,7 @@ class Agreement:
     pairs: int
     unjudged: Mapping[str, int]
     agreement: Share | None
+    by_mean: Share | None
     decided: Share | None
     in_one_order: Share | None
     consistency: Share | None
@@ -70,6 +72,7 @@ def agreement(
         pairs=len(verdicts),
         unjudged=dict(sorted(Counter(one.reason for one in verdicts if isinstance(one, Unjudged)).items())),
         agreement=share(outcomes, names),
+        by_mean=share([(sign(verdict.score) + 1) / 2 for verdict, _ in judged], names),
         decided=share([value for value, _ in firm], [name for _, name in firm]),
         in_one_order=of_orders,
         consistency=share([float(one.outcome != "inconsistent") for one, _ in judged], names)
@@ -114,6 +117,7 @@ def describe_agreement(figures: Agreement) -> list[str]:
     lines = [f"{figures.pairs:,} pairs"]
     for name, one in (
         ("agreement", figures.agreement),
+        ("by mean of orders", figures.by_mean),
         ("of decided pairs", figures.decided),
         ("asked once", figures.in_one_order),
         ("swap consistency", figures.consistency),

@@ -9,22 +9,19 @@ A server gets the two as its `seed`, which not every server keeps to.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from foresail.chat.answering import Answer, Conversations
-from foresail.chat.endpoint import Endpoint, Note, Refused, growing_pauses, no_note, shares
+from foresail.chat.endpoint import Note, Refused, no_note, shares
+from foresail.chat.open_endpoint import check_key, open_endpoint
 from foresail.recipe.tables.answerer import Answerer
 
 
 def check_answerer(settings: Answerer) -> None:
     """Raises ValueError or OSError if it cannot be opened; asks and loads nothing."""
-    if settings.key_env is not None and settings.key_env not in os.environ:
-        raise ValueError(
-            f"the environment has no {settings.key_env}; set it to the server's key, or leave key_env out"
-        )
+    check_key(settings)
     if settings.checkpoint is not None and not Path(settings.checkpoint, "config.json").is_file():
         raise FileNotFoundError(f"{settings.checkpoint} is no checkpoint: it has no config.json")
 
@@ -32,22 +29,6 @@ def check_answerer(settings: Answerer) -> None:
 def open_answerer(settings: Answerer) -> Answer:
     check_answerer(settings)
     return open_endpoint(settings) if settings.endpoint is not None else open_checkpoint(settings)
-
-
-def open_endpoint(settings: Answerer) -> Answer:
-    assert settings.endpoint is not None
-    endpoint = Endpoint(
-        url=settings.endpoint,
-        model=settings.model,
-        key=os.environ[settings.key_env] if settings.key_env is not None else "",
-        parallel=settings.parallel,
-        max_tokens=settings.max_new_tokens,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        seed=settings.seed,
-        pauses=growing_pauses(settings.patience),
-    )
-    return endpoint.answer
 
 
 def open_checkpoint(settings: Answerer) -> Answer:

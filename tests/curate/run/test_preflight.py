@@ -13,7 +13,8 @@ from foresail.curate.curation import curate
 from foresail.curate.recipe import RecipeError, build_curation
 from foresail.curate.run.preflight import preflight
 
-RECIPES = sorted((Path(__file__).parents[3] / "recipes/curate").glob("*.toml"))
+PAPERS = ("compass-v2", "mimo")
+RECIPES = [Path(__file__).parents[3] / f"recipes/curate/{name}.toml" for name in PAPERS]
 
 
 def test_missing_files_of_steps_sinks_and_mixtures_are_one_error(tmp_path: Path) -> None:
@@ -42,10 +43,6 @@ def test_the_shipped_recipes_load_and_name_what_to_bring(file: Path) -> None:
     with pytest.raises(RecipeError, match="train-classifier") as raised:
         preflight(recipe)
     assert "tokenizer" in str(raised.value)
-
-
-def test_both_papers_have_a_recipe() -> None:
-    assert [file.stem for file in RECIPES] == ["compass-v2", "mimo"]
 
 
 def test_a_stopped_run_does_not_go_on_with_other_rules(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from foresail.data.made.shop.cards import Scene
+from foresail.data.made.shop.language import empty_values
 from foresail.data.made.shop.table import Offer
 
-NOTHING = frozenset({"yes", "no", "none"})
 SPARE_WORDS, SPARE_CHARS = 4, 12
 SHORTEST = 2  # characters of a value that says something by itself: 8 and M do not
 
@@ -17,8 +17,8 @@ def speaking_options(offer: Offer) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in offer.variant.options
-        if not value.isascii()
-        or (len(value) >= SHORTEST and value.casefold() not in NOTHING and not value.isdigit())
+        if value.casefold() not in empty_values()
+        and (not value.isascii() or (len(value) >= SHORTEST and not value.isdigit()))
     ]
 
 

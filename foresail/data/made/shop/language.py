@@ -9,8 +9,9 @@ A word that the language's file does not know stays as the table has it.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -19,7 +20,9 @@ from typing import Any
 
 from foresail.data.made.shop.table import Product, Table, Variant
 
-LANGUAGES = ("en",)
+LANGUAGES = ("en", "id", "ms", "th", "vi", "tl", "pt", "zh")
+
+_MEASURE = re.compile(r"(\d[\d.]*(?:-\d+)?)[ -]?([^\d\s\-]+)")  # "10 hours", "5-25 lbs", "6.1-inch"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +61,14 @@ class Language:
         written = str(self.words["currency"].get(currency, "")).replace("{}", "").strip()
         return tuple(dict.fromkeys(unit for unit in (written, currency, "US$", "$") if unit))
 
+    def pair(self, attribute: str, value: str) -> str:
+        """An option in running text: pair("size", "M") -> "size M"."""
+        return self.marks["pair"].format(attribute=attribute, value=value)
+
+    def pairs(self, options: Iterable[tuple[str, str]]) -> str:
+        """pairs([("color", "blue"), ("size", "M")]) -> "color blue, size M"."""
+        return self.join([self.pair(attribute, value) for attribute, value in options])
+
     def join(self, items: Sequence[str]) -> str:
         """join(["S", "M", "L"]) -> "S, M, L"."""
         return self.marks["list"].join(items)
@@ -81,11 +92,25 @@ class Language:
     def _option(self, attribute: str, value: str) -> tuple[str, str]:
         """The value as this attribute has it, "size:medium", else as any: "medium"."""
         values = self.words["values"]
-        own = values.get(f"{attribute}:{value}".casefold())
-        return self._word("attributes", attribute), own or self._word("values", value)
+        own = values.get(f"{attribute}:{value}".casefold()) or values.get(value.casefold())
+        return self._word("attributes", attribute), own or self._measure(value)
+
+    def _measure(self, value: str) -> str:
+        """A number with a unit that the language's file knows: _measure("6.1-inch") -> "6,1 inci"."""
+        measure = _MEASURE.fullmatch(value)
+        pattern = measure and self.words["measures"].get(measure[2].casefold())
+        if not measure or not pattern:
+            return value
+        return str(pattern).format(measure[1].replace(".", self.marks["decimal"]))
 
     def _word(self, kind: str, word: str) -> str:
         return str(self.words[kind].get(word.casefold(), word))
+
+
+@lru_cache(maxsize=1)
+def empty_values() -> frozenset[str]:
+    """Values that say nothing by themselves, in any language: yes, no, none."""
+    return frozenset(word for code in LANGUAGES for word in read_language(code).words["nothing"])
 
 
 @lru_cache(maxsize=len(LANGUAGES))

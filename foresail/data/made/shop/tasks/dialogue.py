@@ -19,7 +19,7 @@ def write_intent(scene: Scene, offer: Anchor) -> Draft:
     choices = [intent, *scene.rng.sample([one for one in INTENTS if one != intent], CHOICES - 1)]
     scene.rng.shuffle(choices)
     texts = [str(scene.language.phrases["intents"][one]) for one in choices]
-    options = scene.language.join([f"{name} {value}" for name, value in offer.variant.options])
+    options = scene.language.pairs(offer.variant.options)
     lines = [
         customer(scene, scene.fragment("dialogue", "greeting")),
         agent(scene, scene.fragment("dialogue", "welcome")),
@@ -64,7 +64,7 @@ def write_order(scene: Scene, anchor: Anchor) -> Draft:
     recount = scene.rng.random() < 0.5
     if not recount:
         quantity = wished
-    chosen = scene.language.join([f"{name} {value}" for name, value in first.items()])
+    chosen = scene.language.pairs(first.items())
     lines = [
         customer(
             scene,

@@ -35,7 +35,7 @@ def beside(scene: Scene, offer: Offer) -> list[Offer]:
 
 
 def chosen_words(scene: Scene, offer: Offer) -> str:
-    return scene.language.join([f"{name} {value}" for name, value in offer.variant.options])
+    return scene.language.pairs(offer.variant.options)
 
 
 def write_stock(scene: Scene, offer: Anchor) -> Draft:

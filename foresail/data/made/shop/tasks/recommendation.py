@@ -47,7 +47,7 @@ def write_wishes(scene: Scene, offer: Anchor) -> Draft:
     return Draft(
         slots={
             "name": offer.name,
-            "wishes": scene.language.join([f"{name} {value}" for name, value in wishes.items()]),
+            "wishes": scene.language.pairs(wishes.items()),
             "budget": scene.money(budget),
             "offers": lettered_offers(scene, listed, SHOWN),
         },

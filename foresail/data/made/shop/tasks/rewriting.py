@@ -45,7 +45,7 @@ def write_search(scene: Scene, offer: Anchor) -> Draft:
     limit, words = length_limit(scene, answer)
     request = scene.fragment("requests", "refusing").format(
         name=offer.name,
-        options=scene.language.join([f"{attribute} {value}" for attribute, value in chosen]),
+        options=scene.language.pairs(chosen),
         attribute=name,
         refused=refused,
     )
@@ -74,7 +74,7 @@ def write_filters(scene: Scene, offer: Anchor) -> Draft:
     }
     request = scene.fragment("requests", "priced").format(
         name=offer.name,
-        options=scene.language.join([f"{attribute} {value}" for attribute, value in chosen]),
+        options=scene.language.pairs(chosen),
         budget=scene.money(budget),
     )
     return Draft(
