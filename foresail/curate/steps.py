@@ -41,6 +41,7 @@ STEPS: dict[str, str] = {
     "semantic_duplicates": "foresail.curate.deduplicate.semantic:SemanticDuplicates",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
     "tool_calls": "foresail.curate.conversations.tool_calls:ToolCalls",
+    "translate": "foresail.curate.rewriting.translate:Translate",
 }
 
 
