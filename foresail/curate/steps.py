@@ -39,6 +39,7 @@ STEPS: dict[str, str] = {
     "same_problems": "foresail.curate.problems.same_problems:SameProblems",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
     "tool_calls": "foresail.curate.conversations.tool_calls:ToolCalls",
+    "translate": "foresail.curate.rewriting.translate:Translate",
 }
 
 
