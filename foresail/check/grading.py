@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from foresail.check.finding import Finding, note, refusal, warning
+from foresail.check.judging import look_at_judge
 from foresail.data.problems.qa import accepted_answers
 from foresail.data.problems.solutions import gold_programs
 from foresail.maths.gold.trials import boxed
 from foresail.recipe.reward_function import can_travel, name_of
-from foresail.recipe.tables.reward import ENVIRONMENT, GRADERS, NO_GRADER, Reward
+from foresail.recipe.tables.reward import ENVIRONMENT, GRADERS, JUDGE, NO_GRADER, Reward
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.columns import check_problem
@@ -83,6 +84,11 @@ def look_at_grading(
     if settings.is_empty:
         yield note(f"{key}: nobody grades, so no answer was tried")
         return
+    if settings.asks_judge:
+        yield from look_at_judge(key, problems, settings)
+        if (others := settings.without(JUDGE)) is None:
+            return
+        settings = others
     if settings.asks_model:
         yield note(f"{key}: answers are scored by a reward model, so none was graded here")
         return

@@ -27,6 +27,7 @@ from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
+from foresail.rollout.answering.answerer import open_answerer
 from foresail.rollout.build import build_fleet
 from foresail.rollout.checkpoint import check_context, choose_engine, open_checkpoint
 from foresail.rollout.fleet import Fleet
@@ -147,7 +148,7 @@ class Evaluator:
         max_length = self._longest(prompted) + sampling.max_new_tokens
         engine = choose_engine(self.model, max_length, num_attempts=attempts)
         names_stops = self.episodes is not None and self.episodes.names_stops
-        with open_grading(reward, prints=prints, device=self.device) as grading:
+        with open_grading(reward, prints=prints, device=self.device, open_answer=open_answerer) as grading:
             self.try_grading(grading, [entry.problem for entry in prompted], reward, self.tokenizer)
             fleet = build_fleet(
                 self.model,

@@ -21,6 +21,7 @@ from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.tally import one_line, share, tally
+from foresail.rollout.answering.answerer import open_answerer
 from foresail.runlog.atomic import write_text
 
 RESPONSE_KEYS = ("response", "completion", "prediction", "pred", "output", "solution")
@@ -67,7 +68,7 @@ def grade_file(
     answer_key = answer_key or choose_key(rows[0], ANSWER_KEYS, "answer")
     responses = [read_response(row, response_key) for row in rows]
     answers = [to_answer(look_up(row, answer_key, "answer")) for row in rows]
-    with open_grading(settings) as grading:
+    with open_grading(settings, open_answer=open_answerer) as grading:
         began = time.perf_counter()
         futures = [
             grading.submit(

@@ -13,31 +13,51 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from foresail.chat.answering import Answer
+from foresail.chat.open_endpoint import open_endpoint
 from foresail.recipe.reward_function import can_travel, given_by_program, how_to_give, name_of
-from foresail.recipe.tables.reward import Reward
+from foresail.recipe.tables.answerer import Answerer
+from foresail.recipe.tables.reward import JUDGE, MODEL, Reward
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading
+from foresail.rewards.judge_grading import JudgeGrading, OpenAnswer
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.print_log import PrintLog
 from foresail.rewards.ray_hosts import GraderHosts
+from foresail.rewards.side_grading import SideGrading
 from foresail.rewards.verdict_cache import CachedGrading
 
 
+def open_server(settings: Answerer) -> Answer:
+    """Who judges, where nobody gives the engine that a checkpoint needs."""
+    if settings.endpoint is None:
+        raise ValueError(
+            f"{settings.checkpoint} judges in the native engine, which this command does not have; give the judge "
+            "an endpoint"
+        )
+    return open_endpoint(settings)
+
+
 def open_grading(
-    settings: Reward, *, prints: Path | None = None, hosts: GraderHosts | None = None, device: str = "auto"
+    settings: Reward,
+    *,
+    prints: Path | None = None,
+    hosts: GraderHosts | None = None,
+    device: str = "auto",
+    open_answer: OpenAnswer = open_server,
 ) -> Grading:
     """The open grading; a ValueError where its grader cannot be loaded.
 
     `prints` is the file for what reward functions print; without it, processes print to stderr. `hosts` grade what
-    would be graded in a pool of this one. `device` is where a reward model is.
+    would be graded in a pool of this one. `device` is where a reward model is. `open_answer` opens a judge.
     """
     named = {key: name for key, name in settings.functions.items() if isinstance(name, str)}
     if missing := {
         key: name for key, name in named.items() if given_by_program(name)
     }:  # as recipe.toml has it
         raise ValueError(how_to_give(missing))
-    if settings.asks_model:
-        return open_model_grading(settings, prints=prints, hosts=hosts, device=device)
+    if settings.asks_judge or settings.asks_model:
+        return open_side_grading(settings, prints=prints, hosts=hosts, device=device, open_answer=open_answer)
     grader = find_grader(settings)
     workers = choose_workers(settings, cores=count_cores() if hosts is None else hosts.cpus)
     graders = (settings.grader, *(term.grader for term in settings.terms))
@@ -58,15 +78,26 @@ def open_grading(
     return CachedGrading(grading) if settings.grader == "code" and not settings.terms else grading
 
 
-def open_model_grading(
-    settings: Reward, *, prints: Path | None, hosts: GraderHosts | None, device: str
+def open_side_grading(
+    settings: Reward,
+    *,
+    prints: Path | None,
+    hosts: GraderHosts | None,
+    device: str,
+    open_answer: OpenAnswer,
 ) -> Grading:
-    """A reward model, with the other parts of the reward."""
-    from foresail.rewards.model_grading import ModelGrading  # the only grader that needs torch
+    """A judge, or else a reward model, with the other parts of the reward."""
+    others = settings.without(JUDGE if settings.asks_judge else MODEL)
+    rest = None
+    if others is not None:
+        rest = open_grading(others, prints=prints, hosts=hosts, device=device, open_answer=open_answer)
+    grading: SideGrading
+    if settings.asks_judge:
+        grading = JudgeGrading(settings, rest, open_answer=open_answer)
+    else:
+        from foresail.rewards.model_grading import ModelGrading  # the only grader that needs torch
 
-    others = settings.without_model()
-    rest = None if others is None else open_grading(others, prints=prints, hosts=hosts)
-    grading = ModelGrading(settings, rest, device=device)
+        grading = ModelGrading(settings, rest, device=device)
     try:
         grading.check()
     except BaseException:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Sample, Verdict
-from foresail.rewards.build import open_grading
+from foresail.rewards.build import open_grading, open_server
 from foresail.rewards.grading import Grading
 from foresail.rewards.group_rewards import Rewards, judge_group, judge_sample, reward_group
+from foresail.rewards.judge_grading import OpenAnswer
 from foresail.rewards.ray_hosts import GraderHosts
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -23,11 +24,14 @@ def open_gradings(
     prints: Path | None = None,
     hosts: GraderHosts | None = None,
     device: str = "auto",
+    open_answer: OpenAnswer = open_server,
 ) -> Iterator[dict[Reward, Grading]]:
     """One grading for all equal settings; `prints` is the file for what reward functions print."""
     with ExitStack() as opened:
         yield {
-            reward: opened.enter_context(open_grading(reward, prints=prints, hosts=hosts, device=device))
+            reward: opened.enter_context(
+                open_grading(reward, prints=prints, hosts=hosts, device=device, open_answer=open_answer)
+            )
             for reward in dict.fromkeys(settings)
         }
 

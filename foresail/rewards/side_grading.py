@@ -122,7 +122,8 @@ class SideGrading(QueuedGrading):
         if self.is_main and verdict.status not in FAILURES:
             if own.status in FAILURES:
                 return own
-            return replace(own, terms=verdict.terms, extra=verdict.extra, metrics=verdict.metrics)
+            metrics = {**own.metrics, **verdict.metrics}
+            return replace(own, terms=verdict.terms, extra=verdict.extra, metrics=metrics)
         return applied(verdict) if whole else verdict
 
     def close(self) -> None:

@@ -27,12 +27,15 @@ PICTURE = re.compile(
     r"\[(?:image|img|figure|diagram)\]",
     re.IGNORECASE,
 )
-SEEN = r"(?:figures?(?! out)|diagrams? ?(?![$\\])|pictures?(?! (?:day|on))|illustrations?)"
+SEEN = r"(?:figures?(?! out)|diagrams?(?!\s*[$\\])|pictures?(?! (?:day|on))|illustrations?)"
 DRAWN = (
     r"(?:graphs?|charts?|plots?|maps?|grids?|boards?|tables?|array|lattice|images?|"
     r"drawings?|sketch|photo(?:graph)?)"
 )
-PLACE = r"(?:below|above|at (?:the )?(?:right|left)|(?:to|on) the (?:right|left)|here)"
+PLACE = (
+    r"(?:below|above|at (?:the )?(?:right|left)"
+    r"|(?:to|on) the (?:right|left)(?! (?:by|of|so|a|\$|\\|\d))|here)"
+)
 REFERENCE = re.compile(
     rf"\b(?:in|see|from|using|consider|on|of|like|by|to) (?:the |this |each |these |"
     rf"one of the )?(?:above |accompanying |adjacent |attached "
@@ -96,7 +99,7 @@ SOLVED = re.compile(
     r"(?:^|\n)[^\w\n]{0,8}(?:solution|answer|ans)[^\w\n]{0,4}:[ \t]{0,8}(\S[^\n]*)", re.IGNORECASE
 )
 MANGLED = re.compile(
-    "\ufffd|[\x00-\x08\x0b\x0c\x0e-\x1f]|(?:â€|Ã[©¨¢§¡³º]|Â[°²³½])|\t(?:ext|imes|heta|riangle|frac|an\\b)|&(?:lt|gt|amp|nbsp|quot|#\\d+);"
+    "\ufffd|[\x00-\x08\x0b\x0c\x0e-\x1f]|(?:â€|Ã[©¨¢§¡³º]|Â[°²³½])|\t(?:ext|imes|heta|riangle|frac|an\\b)"
 )
 PAIRS = ((r"\begin{", r"\end{"), (r"\(", r"\)"), (r"\[", r"\]"))
 ASKED_FOR = re.compile(
@@ -273,8 +276,9 @@ def shorten(text: str) -> str:
 
 
 # In the order in which they are counted: a problem is dropped for the first.
-EVERY_KIND: dict[str, Rule] = {"short": short, "picture": picture, "link": link, "mangled": mangled}
+EVERY_KIND: dict[str, Rule] = {"short": short, "picture": picture, "mangled": mangled}
 MATHS: dict[str, Rule] = {
+    "link": link,  # in tasks of programs a link is mostly an example
     "no_answer": no_answer,
     "drawing": drawing,
     "figure": figure,

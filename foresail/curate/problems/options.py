@@ -43,9 +43,13 @@ def find_options(text: str) -> Options | None:
     """The last run of options, from A on."""
     best: Options | None = None
     for chain in chains([*LABEL.finditer(text)]):
-        if len(chain) >= LEAST:
-            best = read_options(text, chain)
+        if len(chain) >= LEAST and "?" not in (options := read_options(text, chain)).texts[last_of(chain)]:
+            best = options
     return best
+
+
+def last_of(chain: list[re.Match[str]]) -> str:
+    return LETTERS[len(chain) - 1]
 
 
 def chains(labels: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:

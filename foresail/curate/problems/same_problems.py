@@ -11,7 +11,7 @@ stay. Texts that are equal but for their layout and have different answers are a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,14 +24,18 @@ from foresail.curate.deduplicate.collected import Collected, key_of, names_of
 from foresail.curate.deduplicate.minhash import Minhash
 from foresail.curate.deduplicate.verdicts import own_numbers
 from foresail.curate.document import Document, Drop
+from foresail.curate.problems.columns import asked
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.problems.same_text import comparable, numbers_in, operators_in, spelt_alike, tokens_in
 from foresail.curate.rows.holds import Holds
 from foresail.curate.rows.problem import problem_of
 from foresail.curate.step import Outcome
+from foresail.judge.programs.guesses import entry_of
+from foresail.judge.programs.rows import read_task
 from foresail.maths.verdict import grade
 
 LONGEST_ANSWER = 500
+CODE = "\0"  # before what stands in place of an answer
 
 
 class SameProblems(Minhash):
@@ -104,11 +108,20 @@ def mixed(keys_bn: Array, marks_n: Array) -> Array:
 
 
 def answer_of(document: Document) -> str:
-    """Of maths; tests of programs are not compared."""
+    """Of maths; of a code problem what its tests call, as it may be spelt otherwise."""
     assert document.row is not None
     if not is_maths(document.metadata, document.row):
-        return ""
+        return CODE + called_in(document.row)
     return problem_of(document.id, document.row).answer[:LONGEST_ANSWER]
+
+
+def called_in(row: Mapping[str, Any]) -> str:
+    """called_in({"test_list": ["assert Sum_all([1]) == 1"]}) -> "sumall"; empty where programs read and print."""
+    try:
+        entry = entry_of(read_task({**row, "prompt": asked(row)}))
+    except ValueError:
+        return ""
+    return (entry or "").lower().replace("_", "")
 
 
 def decision(
@@ -160,7 +173,7 @@ class Groups:
                     same[number] = equal
                     continue
                 for first in firsts if conflicting else ():
-                    if self.exact[first] == self.exact[number]:
+                    if self.exact[first] == self.exact[number] and not self.answers[number].startswith(CODE):
                         conflicts[number] = first
                         conflicts.setdefault(first, number)
                 firsts.append(number)
@@ -168,8 +181,8 @@ class Groups:
 
     def agree(self, first: int, number: int) -> bool:
         one, other = self.answers[first], self.answers[number]
-        if one == other:
-            return True
+        if one == other or one.startswith(CODE) or other.startswith(CODE):
+            return one == other
         return all(
             grade(rf"\boxed{{{answer}}}", gold).status == "correct"
             for answer, gold in ((one, other), (other, one))

@@ -11,7 +11,7 @@ import re
 from foresail.curate.problems.wording import DRAWING
 
 COMMANDS = re.compile(
-    r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|math(?:rm|bf|it|cal|bb)|qquad|quad|[,;:! ])|"
+    r"\\[()\[\]]|\\(?:left|right|displaystyle|text(?:bf|it|rm)?|math(?:rm|bf|it|cal|bb)|qquad|quad|[,;:! ])|"
     r"\\begin\{[a-z*]+\}|\\end\{[a-z*]+\}"
 )
 FRACTIONS = re.compile(r"\\[dt](frac|binom)")
@@ -52,5 +52,5 @@ def operators_in(comparable_text: str) -> str:
 
 
 def tokens_in(comparable_text: str) -> str:
-    """All letters, digits and signs of formulas, without spaces: equal for one text in two layouts."""
-    return re.sub(r"[\s$.,:;?~`'\"(){}\[\]\\_&|]+", "", comparable_text)
+    """Letters, digits, brackets and signs of formulas, without spaces: equal for one text in two layouts."""
+    return re.sub(r"[\s$.,:;?~`'\"{}\\_&|]+", "", comparable_text)

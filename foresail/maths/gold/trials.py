@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from foresail.maths.extract import Accept
+from foresail.maths.extract import Accept, extract
 from foresail.maths.gold.forms import equal_forms, other_answers
-from foresail.maths.notation.answer import in_words, read
+from foresail.maths.notation.answer import read
 from foresail.maths.verdict import grade
 from foresail.records import Verdict
 
@@ -34,7 +34,18 @@ REASONS: dict[Against, Reason] = {
     "its solution": "contradicted",
 }
 SHOWN = 80
-FORMULA = re.compile(r"[\\^_=<>&]|\d")
+DAMAGED = re.compile(r"\\begin\b|\d[A-Za-z]{3}|[A-Za-z]{3}\d|\\phantom")
+# of what the verifier does not read, how it may be written as well
+SPELLINGS = (
+    (re.compile(r"\\mathbb\{Z\}_\{?(\w+)\}?"), r"\\mathbb{Z}/\1\\mathbb{Z}"),
+    (re.compile(r"\\mathbb\{Z\}/(\w+)\\mathbb\{Z\}"), r"\\mathbb{Z}_\1"),
+    (re.compile(r"\\mathbb\{F\}_"), r"GF_"),
+    (re.compile(r"\^\\top|\^\{\\top\}"), "^T"),
+    (re.compile(r"\\oplus"), r"\\times"),
+    (re.compile(r"\\mathbb\{E\}\((.*)\)"), r"E[\1]"),
+    (re.compile(r"\A[^=<>]+=([^=<>]+)\Z"), r"\1"),
+    (re.compile(r"\A([^+<>=]+)\+([^+<>=]+)\Z"), r"\2+\1"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +101,9 @@ def find_fault(
         return Fault(reason="one_form", detail=f"it is compared letter by letter: {shorten(answer)}")
     for trial in trials:
         verdict = judge(trial.response, answer, accept=accept)
-        if is_suspicious(trial, verdict):
+        if is_suspicious(trial, verdict) and not (
+            trial.against == "its solution" and begins_with(trial.response, answer, accept)
+        ):
             written = "" if trial.against in ("itself", "its solution") else f" {shorten(trial.response)}"
             return Fault(
                 reason=REASONS[trial.against],
@@ -99,10 +112,27 @@ def find_fault(
     return None
 
 
+def begins_with(solution: str, answer: str, accept: Accept) -> bool:
+    r"""Whether of several boxes the first is the answer: the others are steps, or remarks.
+
+    Where a solution gives several answers, data sets took its last box and lost the first.
+    """
+    extracted = extract(solution, accept)
+    if extracted is None or len(extracted.offered) < 2:
+        return False
+    return grade(boxed(extracted.offered[0]), answer).status == "correct"
+
+
 def is_unread(answer: str) -> bool:
-    """Whether a formula is no mathematics to the verifier: only the same text is right then."""
+    """Whether it is no mathematics to the verifier, and either damaged or such that people spell it otherwise."""
     readings = read(answer)
-    return bool(readings) and readings[0].head == "word" and FORMULA.search(in_words(answer)) is not None
+    if not readings or readings[0].head != "word":
+        return False
+    if answer.count("{") != answer.count("}") or DAMAGED.search(answer):
+        return True
+    spelt = [pattern.sub(written, answer) for pattern, written in SPELLINGS]
+    other = next((text for text in spelt if text != answer), None)
+    return other is not None and grade(boxed(other), answer).status != "correct"
 
 
 def shorten(text: str) -> str:

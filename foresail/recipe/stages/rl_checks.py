@@ -8,7 +8,7 @@ from foresail.recipe.reward_function import Function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.dynamic_sampling import DynamicSampling
-from foresail.recipe.tables.reward import MODEL, NO_GRADER, QUICK, Reward
+from foresail.recipe.tables.reward import JUDGE, MODEL, NO_GRADER, QUICK, Reward
 from foresail.recipe.tables.sources import named
 from foresail.recipe.tables.values import Mix
 
@@ -125,7 +125,8 @@ def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[st
 
 def ungraded_mistakes(reward: Reward, dynamic_sampling: DynamicSampling) -> Iterator[str]:
     """Settings that need right and wrong, where no grader tells them apart."""
-    if reward.grader not in (NO_GRADER, MODEL):
+    judges_scores = reward.judge is not None and reward.judge.right_from is None
+    if reward.grader not in (NO_GRADER, MODEL, *((JUDGE,) if judges_scores else ())):
         return
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:

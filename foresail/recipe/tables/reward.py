@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.keys import NamesNone
 from foresail.recipe.reward_function import Function, name_of
+from foresail.recipe.tables.judge import JudgeReward
 from foresail.recipe.tables.part import Part
 from foresail.user_code import split_name
 
@@ -19,10 +20,11 @@ GRADERS = ("math", "exact", "qa", "code", "structured")
 NO_GRADER = "none"  # of a reward that has terms only
 ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
 MODEL = "model"  # a reward model, [reward.model]: its score
-NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
-ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
+JUDGE = "judge"  # a language model, [reward.judge], asked for a verdict
+NAMED = (*GRADERS, ENVIRONMENT, MODEL, JUDGE)  # all but functions of one's own
+ANSWERLESS = (NO_GRADER, MODEL, JUDGE)  # for which a problem needs no answer
 # graders that take less time than sending a response to another process, or no CPU time
-QUICK = ("math", "exact", "qa", "structured", NO_GRADER, ENVIRONMENT, MODEL)
+QUICK = ("math", "exact", "qa", "structured", NO_GRADER, ENVIRONMENT, MODEL, JUDGE)
 
 
 def check_function_name(grader: Any) -> Function:
@@ -71,7 +73,8 @@ class Term(Part):
     """A score that is added to the reward, with a metric of its own."""
 
     grader: GraderName = Field(
-        description="file.py:function, module:function, math, exact, qa, code, structured, environment or model"
+        description="file.py:function, module:function, math, exact, qa, code, structured, environment, model or "
+        "judge"
     )
     weight: float = Field(1.0, description="factor on the score; below 0 it is a penalty")
     name: str | None = Field(None, description="name in metrics and rollouts; default: the function's")
@@ -108,7 +111,8 @@ class Reward(Part):
     grader: GraderName = Field(
         "math",
         description="math, exact, qa, code, structured, or your own function (file.py:function); environment: the "
-        "sum of its rewards for the turns; model: the score of [reward.model]; none: [[reward.terms]] only",
+        "sum of its rewards for the turns; model: the score of [reward.model]; judge: the verdict of "
+        "[reward.judge]; none: [[reward.terms]] only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
@@ -135,6 +139,7 @@ class Reward(Part):
     )
     code: Code = Code()
     model: LearnedReward | None = Field(None, description="the reward model, where a grader is model")
+    judge: JudgeReward | None = Field(None, description="the judge, where a grader is judge")
     overlong_buffer: int = Field(
         0, ge=0, description="overlong penalty: it grows over this many tokens before the limit; 0: off"
     )
@@ -180,15 +185,22 @@ class Reward(Part):
 
     @property
     def asks_model(self) -> bool:
-        return MODEL in (self.grader, *(term.grader for term in self.terms))
+        return self._asks(MODEL)
 
-    def without_model(self) -> Reward | None:
-        """The reward without the reward model; None if nothing is left."""
-        terms = tuple(term for term in self.terms if term.grader != MODEL)
-        grader = NO_GRADER if self.grader == MODEL else self.grader
+    @property
+    def asks_judge(self) -> bool:
+        return self._asks(JUDGE)
+
+    def _asks(self, grader: str) -> bool:
+        return grader in (self.grader, *(term.grader for term in self.terms))
+
+    def without(self, name: str) -> Reward | None:
+        """The reward without the reward model, or without the judge; None if nothing is left."""
+        terms = tuple(term for term in self.terms if term.grader != name)
+        grader = NO_GRADER if self.grader == name else self.grader
         if grader == NO_GRADER and not terms:
             return None
-        return self.model_copy(update={"grader": grader, "terms": terms, "model": None})
+        return self.model_copy(update={"grader": grader, "terms": terms, name: None})
 
     @property
     def is_quick(self) -> bool:
@@ -218,6 +230,11 @@ class Reward(Part):
             )
         if self.asks_model and self.model is None:
             raise ValueError('grader "model" needs a reward model; add [reward.model] with path = "…"')
+        if self.asks_judge and self.judge is None:
+            raise ValueError(
+                'grader "judge" needs a judge; add [reward.judge.answerer] with checkpoint = "…", or with '
+                'endpoint = "…" and model = "…"'
+            )
         for label, count in Counter(term.label for term in self.terms).items():
             if count > 1:
                 raise ValueError(

@@ -14,6 +14,7 @@ from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
 from foresail.rewards.model_grading import ModelGrading
 from foresail.rewards.ray_hosts import grader_hosts
+from foresail.rollout.answering.answerer import open_answerer
 from foresail.train.checkpoints.fingerprints import fingerprint_rewards
 from foresail.train.session import Session
 
@@ -34,7 +35,11 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
     with (
         grader_hosts(recipe.cluster, folder / "logs") as hosts,
         open_gradings(
-            rewards.values(), prints=folder / "reward.log", hosts=hosts, device=recipe.run.device
+            rewards.values(),
+            prints=folder / "reward.log",
+            hosts=hosts,
+            device=recipe.run.device,
+            open_answer=open_answerer,
         ) as gradings,
     ):
         for place, source in sources.items():
