@@ -31,15 +31,9 @@ SLOTS = {
 }
 SLOTS |= {"offers": f"(?:{LETTERED}|{DASHED})", "quantity": r"\d+", "count": r"\d+", "other_count": r"\d+"}
 FRAMES = (
-    "product-info",
-    "extraction",
-    "classification",
-    "recommendation",
-    "similarity",
-    "numerical",
-    "generation",
+    *("product-info", "extraction", "classification", "recommendation", "similarity", "numerical"),
+    *("generation", "questioning", "matching", "reviews", "rewriting", "dialogue"),
 )
-FRAMES += ("questioning", "matching", "reviews", "rewriting", "dialogue")
 KINDS = ("text", "choice", "number", "amount", "yes_no", "list", "json", "title", "search")
 
 Facts = dict[str, str]
