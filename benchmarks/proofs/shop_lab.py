@@ -28,6 +28,7 @@ from types import FrameType
 from shop_lab_figures import Outcomes, draw, results_of, totals_of
 from shop_lab_rows import FORMS
 from shop_lab_runs import SIZES, Lab, Size
+from shop_lab_table import write_made_table
 
 from foresail.data.made.shop.language import LANGUAGES
 from foresail.quickstart.stages import Interrupted
@@ -63,8 +64,10 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--table", type=Path, required=True, help="product table, as docs/made-shop.md has it"
+    table = parser.add_mutually_exclusive_group(required=True)
+    table.add_argument("--table", type=Path, help="product table, as docs/made-shop.md has it")
+    table.add_argument(
+        "--made-products", type=int, metavar="COUNT", help="a table of so many made-up products"
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget-minutes", type=float, default=30.0)
@@ -77,7 +80,13 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--rl-steps", type=int, default=0, help="of RL after SFT; 0: none")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=NUMBER", help="of the size: rows=500")
     parser.add_argument("--draw", type=Path, help="picture of the totals")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.made_products:
+        options.table = write_made_table(
+            options.out / f"made-{options.made_products}.csv", options.made_products
+        )
+    return options
 
 
 def size_of(options: argparse.Namespace) -> Size:
@@ -92,11 +101,15 @@ def size_of(options: argparse.Namespace) -> Size:
 
 def keep_settings(options: argparse.Namespace) -> None:
     """A folder holds results of one setting; seeds may be added."""
-    settings = {"size": asdict(size_of(options)), "languages": options.languages, "model": options.model}
+    settings = {
+        "size": asdict(size_of(options)),
+        "table": options.table.name,
+        "languages": options.languages,
+        "model": options.model,
+    }
     text, path = json.dumps(settings) + "\n", options.out / "settings.json"
     if path.exists() and path.read_text() != text:
         raise SystemExit(f"{path} is of other settings; choose another --out")
-    options.out.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
 
 

@@ -37,8 +37,11 @@ STEPS: dict[str, str] = {
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
     "resample": "foresail.curate.select.resample:Resample",
     "same_problems": "foresail.curate.problems.same_problems:SameProblems",
+    "select_diverse": "foresail.curate.select.diverse:SelectDiverse",
+    "semantic_duplicates": "foresail.curate.deduplicate.semantic:SemanticDuplicates",
     "sequence_classifier": "foresail.curate.quality.sequence_classifier:SequenceClassifier",
     "tool_calls": "foresail.curate.conversations.tool_calls:ToolCalls",
+    "translate": "foresail.curate.rewriting.translate:Translate",
 }
 
 

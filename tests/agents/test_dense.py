@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 import foresail.agents.tools.dense as dense
 from foresail.agents.factory import open_factory
 from foresail.agents.tools.corpus import CorpusPassage
-from foresail.agents.tools.dense import DenseIndex, load_embedder
+from foresail.agents.tools.dense import DenseIndex, open_dense_embedder
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.search_server import SearchServer
 from foresail.recipe.reading.load import RecipeError, load_recipe
@@ -41,25 +42,20 @@ class Counts:
     def __init__(self) -> None:
         self.busy = False
 
-    def encode(self, texts: list[str], /, *, normalize_embeddings: bool, show_progress_bar: bool) -> Any:
-        assert not self.busy and normalize_embeddings and not show_progress_bar
+    languages: tuple[str, ...] = ()
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        assert not self.busy
         self.busy = True
-        for text in texts:
-            text.encode()
         words = [[word.strip(".,?!").lower() for word in text.split()] for text in texts]
         found = np.array([[sum(w in meaning for w in line) for meaning in MEANINGS] for line in words]) + 1e-3
         self.busy = False
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def nearest(queries: Any, vectors: Any, *, top_k: int) -> list[list[dict[str, Any]]]:
-    scores = queries @ vectors.T
-    return [[{"corpus_id": int(n)} for n in np.argsort(-row, kind="stable")[:top_k]] for row in scores]
-
-
 @pytest.fixture
 def index() -> DenseIndex:
-    return DenseIndex(PASSAGES, Counts(), nearest)
+    return DenseIndex(PASSAGES, Counts())
 
 
 def titles(found: list[CorpusPassage]) -> list[str]:
@@ -75,7 +71,7 @@ def test_passages_are_found_by_meaning_without_a_word_in_common(index: DenseInde
 
 @given(st.text(st.characters()), st.integers(1, 20))
 def test_any_query_is_answered(query: str, count: int) -> None:
-    found = DenseIndex(PASSAGES, Counts(), nearest).find(query, count)
+    found = DenseIndex(PASSAGES, Counts()).find(query, count)
     assert len(found) == (min(count, len(PASSAGES)) if query.strip() else 0)
 
 
@@ -91,7 +87,7 @@ def test_many_threads_ask_one_after_the_other(index: DenseIndex) -> None:
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(dense, "load_embedder", lambda model="": (Counts(), nearest))
+    monkeypatch.setattr(dense, "open_dense_embedder", lambda model="": Counts())
     file = tmp_path / "corpus.jsonl"
     file.write_text("".join(json.dumps(passage._asdict()) + "\n" for passage in PASSAGES))
     return str(file)
@@ -104,7 +100,7 @@ def test_a_recipe_asks_for_it(corpus: str) -> None:
 
 
 def test_a_search_server_serves_it(corpus: str) -> None:
-    server = SearchServer(DenseIndex(PASSAGES, Counts(), nearest), port=0)
+    server = SearchServer(DenseIndex(PASSAGES, Counts()), port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     tool = load_tool("search", url=f"http://127.0.0.1:{server.server_port}", passages=1)
     assert "Seine" in asyncio.run(tool.call({"query": "river"})).text
@@ -115,16 +111,17 @@ def test_a_search_server_serves_it(corpus: str) -> None:
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ValueError, match=r'pip install "foresail\[dense\]"'):
-        load_embedder()
+        open_dense_embedder()
 
     def refuse(folder: str, **_: Any) -> Any:
         raise OSError("no config.json")
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=refuse))
-    with pytest.raises(ValueError, match="all-MiniLM is no folder"):
-        load_embedder("all-MiniLM")
+    with pytest.raises(ValueError, match=r"environment\.search: all-MiniLM is no folder"):
+        open_dense_embedder("all-MiniLM")
+    (tmp_path / "modules.json").touch()
     with pytest.raises(ValueError, match=r"is no sentence embedder: no config\.json"):
-        load_embedder(str(tmp_path))
+        open_dense_embedder(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from foresail.agents.environment import Observation, ToolUse
 from foresail.agents.tools.call_formats import Hermes, Tags
 from foresail.agents.tools.tool import tool_of
 from foresail.agents.transcripts import Transcripts
+from foresail.curate.conversations.tool_calls import ToolCalls
+from foresail.curate.document import Document
 from foresail.curate.rows.conversation import conversation_row
+from foresail.curate.rows.row import read_row
 from foresail.data.chats.conversations import load_chats
 from foresail.data.made.multi_hop import make_problems
 from foresail.data.made.multi_hop_traces import gold_conversation
@@ -60,6 +63,7 @@ def test_right_episodes_replay_pass_their_schemas_and_are_read(
     foresail: CommandLine, played: tuple[Path, Path], tmp_path: Path
 ) -> None:
     rows = play(foresail, played, tmp_path / "whole")
+    check = ToolCalls(strict=True).open()
     problems = {problem.id: problem for problem in make_problems(COUNT, seed=SEED, hops=(2, 2))}
     assert len(rows) > 5 and len({row["id"] for row in rows}) == len(rows)
     for row in rows:
@@ -78,6 +82,8 @@ def test_right_episodes_replay_pass_their_schemas_and_are_read(
             assert {*arguments} == {*function["parameters"]["required"]} == {"query"}
             assert world.search(**arguments) == result["content"]
         assert conversation_row(row, "row")["tools"] == row["tools"]
+        document = read_row(row, row["id"], "played", "conversations")
+        assert isinstance(document, Document) and isinstance(check(document), Document), check(document)
         assert row["made"]["from"] == [{"source": SOURCE, "id": row["problem"]}]
     chats = load_chats(str(tmp_path / "whole/solutions.jsonl"))
     assert [len(chat.messages) for chat in chats] == [len(row["messages"]) for row in rows]

@@ -46,7 +46,7 @@ class JudgedRubric(Part):
 
     name: str = Field(
         description="of documents fluency, education, reasoning, domain; of answers quality, correctness, "
-        "harmlessness; or a file of your own, NAME.toml"
+        "harmlessness; of requests task, task_detail; or a file of your own, NAME.toml"
     )
     least: int | None = Field(None, description="of levels: documents below are dropped")
     only: Texts = Field((), description="of classes: documents of others are dropped")

@@ -127,7 +127,9 @@ class Tracer:
     def origins(self, made: dict[str, Any]) -> Iterator[Section]:
         """The rows that a row says it was made of, as far as they are still there."""
         for origin in made.get(FROM, ())[:MOST_ORIGINS]:
-            source, id = str(origin.get("source")), str(origin.get("id"))
+            if "source" not in origin:  # of the same curation, which is traced anyway
+                continue
+            source, id = str(origin["source"]), str(origin.get("id"))
             if names_generator(source) or Path(source).exists():
                 yield from self.file(source, id)
             elif (source, id) not in self.traced:

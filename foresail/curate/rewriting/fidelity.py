@@ -133,7 +133,7 @@ def languages_of(text: str, guess: GuessLanguage) -> list[str]:
     """What the prose may be written in, the likeliest first; empty if it is too short to tell."""
     prose = without_spans(text, fixed_spans(text)).replace("\x00", " ")
     letters = sum(map(str.isalpha, prose))
-    wide = sum("\u0e00" <= character <= "\u9fff" for character in prose)
+    wide = sum(map(is_unspaced, prose))
     if letters + 2 * wide < LEAST_LETTERS:
         return []
     found = guess(prose)
@@ -144,6 +144,11 @@ def languages_of(text: str, guess: GuessLanguage) -> list[str]:
 
 def quotes(text: str) -> list[str]:
     return [next(part for part in match.groups() if part) for match in QUOTED.finditer(text)]
+
+
+def is_unspaced(character: str) -> bool:
+    """Of Thai, Japanese or Chinese, which have no spaces between words."""
+    return "\u0e00" <= character <= "\u0e7f" or "\u3040" <= character <= "\u9fff"
 
 
 def is_odd(character: str) -> bool:

@@ -2,6 +2,7 @@
 
 load_rubric("education")       # shipped, of documents: fluency, education, reasoning, domain
 load_rubric("quality")         # shipped, of answers: quality, correctness, harmlessness
+load_rubric("task")            # shipped, of requests: task, task_detail
 load_rubric("my-rubric.toml")  # your own: instructions, and low and high, or classes
 """
 

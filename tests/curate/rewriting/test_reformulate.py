@@ -20,6 +20,7 @@ from random_seed import random_seed
 from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.curation import curate
 from foresail.curate.document import Document, Drop
+from foresail.curate.lineage.trace import trace
 from foresail.curate.recipe import CurationRecipe, build_curation
 from foresail.curate.rewriting.styles import ask_for, load_styles, read_rewriting
 from foresail.curate.rows.row import read_row
@@ -104,6 +105,8 @@ def test_rewritings_are_kept_beside_their_rows_and_the_others_named(tmp_path: Pa
             "44",
         ]
         asked = len(server.requests)
+        titles = [section.title for section in trace(tmp_path / "out", "p7~formal")]
+        assert titles == [f"curation {tmp_path / 'out'}", str(tmp_path / "rows.jsonl")]
         assert "lost_quantity" in "\n".join(explain(recipe, "p7")) and len(server.requests) == asked
 
 
