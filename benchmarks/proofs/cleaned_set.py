@@ -12,8 +12,9 @@ the sound problems, how many there are and how many were dropped. The third arm 
 start from one policy, draw the same number of samples, and are measured on the same held-out problems, without
 faults. Groups that teach nothing are kept, so that samples are equal step by step.
 
-The data is made where it is missing: a machine without the extra `curate` trains on what --prepare wrote. The last
-line is JSON; a command that was cut off goes on with what is finished (`lab_seeds`).
+The data is made where it is missing. A machine without the extra `curate` needs cleaned.jsonl and planted.json of
+each seed's folder, which --prepare writes. The last line is JSON; a command that was cut off goes on with what is
+finished (`lab_seeds`).
 """
 
 from __future__ import annotations
@@ -156,12 +157,14 @@ def without_solution(row: Row) -> Row:
 def prepare(lab: Lab) -> dict[str, Any]:
     """raw.jsonl, sound.jsonl and cleaned.jsonl; what of the planted faults was caught, and what else was lost."""
     counts_file = lab.folder / "planted.json"
-    if not counts_file.exists():
+    if not lab.path("raw").exists():
         lab.prepare()
         made = lab_problems(lab)
         planted = [*raw_rows(made, lab.seed)]
         write_rows(lab.path("raw"), (row for _, row in planted))
         write_rows(lab.path("sound"), (row for name, row in planted if name == SOUND))
+        if counts_file.exists():
+            return dict(json.loads(counts_file.read_text()))
         cleaned = clean(lab)
         write_rows(lab.path("cleaned"), cleaned)
         kept = {row["id"] for row in cleaned}
@@ -199,6 +202,7 @@ def clean(lab: Lab) -> list[Row]:
     }
     curate(build_curation(table))
     lines = [line for file in sorted((out / "documents").iterdir()) for line in file.read_text().splitlines()]
+    shutil.rmtree(out)
     rows = [json.loads(line) for line in lines]
     return [{key: row[key] for key in ("id", "prompt", "answer")} for row in rows]
 
