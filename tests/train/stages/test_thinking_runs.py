@@ -14,11 +14,11 @@ from foresail.cli import app
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
-from foresail.evaluation import checkpoint as checkpoints
 from foresail.evaluation.recorded_samples import digest
 from foresail.recipe.stages.sft import Sft
 from foresail.recipe.tables.parts import Model, Problems, Run, Sampling
 from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
+from foresail.rollout import checkpoint as checkpoints
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import CHAT_TEMPLATE, train_bpe
