@@ -41,9 +41,9 @@ def new_rows(table: Table, cell: Cell, split: str, seed: int, seen: set[str]) ->
     task, _, name = cell[0].partition(".")
     for turn in range(TURNS):
         plan = Plan(table=table, seed=TURNS * seed + turn, languages=(cell[1],), tasks=(task,), split=split)
-        if name not in {deck.form.name for deck in plan.decks[task, cell[1]]}:
+        if name not in {stratum.form.name for stratum in plan.strata[task, cell[1]]}:
             return  # the split has too few products for it
-        for number in range(plan.most):
+        for number in range(plan.capacity):
             if plan.place(number).form.name == name:
                 row = make_row(plan, number)
                 if question(row) not in seen:

@@ -95,8 +95,8 @@ class Transcripts:
         starts = [match.start() for match in re.finditer("|".join(map(re.escape, opens)), response)]
         for start in reversed(starts):  # calls inside of thinking come first, and are none
             if not self.format.parse(response[:start]) and self.format.parse(response[start:]) == [*calls]:
-                rest = response[start:]
-                return response[:start].strip() if not behind_calls(rest, calls, self.format) else None
+                has_more = behind_calls(response[start:], calls, self.format)
+                return None if has_more else response[:start].strip()
         return None
 
 

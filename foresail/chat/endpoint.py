@@ -179,7 +179,7 @@ class Endpoint:
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:
             raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
-        self.outage.tell(self.url, why, pause)
+        self.outage.report(self.url, why, pause)
         if not self.outage.wait(pause):
             raise EndpointBroken(f"{self.url} {why}; it is not waited for any more")
 
@@ -225,7 +225,7 @@ def logsumexp(logprobs: Sequence[float]) -> float:
 
 
 def shares(logprobs: Sequence[float]) -> str:
-    """shares([-1.0, -1.0]) -> "[0.5, 0.5]": of what is said in the choices at all."""
-    most = max(logprobs)
-    weights = [math.exp(logprob - most) for logprob in logprobs]
+    """shares([-1.0, -1.0]) -> "[0.5, 0.5]": they sum to 1, whatever else the answer could begin with."""
+    highest = max(logprobs)
+    weights = [math.exp(logprob - highest) for logprob in logprobs]
     return json.dumps([round(weight / sum(weights), 6) for weight in weights])

@@ -1,6 +1,6 @@
 """What a server's users know of it together: whether it is away, and what it does not take.
 
-outage.tell(url, "cannot be reached: Connection refused", 4.0)
+outage.report(url, "cannot be reached: Connection refused", 4.0)
 WARNING http://judge:8000/v1 cannot be reached: Connection refused; waiting for it, next attempt in 4 s
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
-TOLD_FROM = 1.0  # seconds of a pause; shorter ones are nothing to report
+REPORTED_FROM = 1.0  # seconds of a pause; shorter ones are not worth a line
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class Outage:
     def __init__(self) -> None:
         self.answered = 0
         self.refuses_schemas = False
-        self._told = 0.0  # the longest pause of this outage that was told
+        self._reported = 0.0  # the longest pause of this outage that the log has
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._closed = False
@@ -42,17 +42,17 @@ class Outage:
         """False: nobody waits any more."""
         return not self._over.wait(pause)
 
-    def tell(self, url: str, why: str, pause: float) -> None:
+    def report(self, url: str, why: str, pause: float) -> None:
         with self._lock:
-            if pause < TOLD_FROM or pause < 2 * self._told:
+            if pause < REPORTED_FROM or pause < 2 * self._reported:
                 return
-            self._told = pause
+            self._reported = pause
         log.warning("%s %s; waiting for it, next attempt in %.0f s", url, why, pause)
 
     def end(self, url: str) -> None:
         """It has answered."""
         with self._lock:
             self.answered += 1
-            was_told, self._told = self._told, 0.0
-        if was_told:
+            was_reported, self._reported = self._reported, 0.0
+        if was_reported:
             log.warning("%s answers again", url)

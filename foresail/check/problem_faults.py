@@ -47,11 +47,11 @@ def look_at_faults(key: str, problems: Sequence[Problem], settings: Reward) -> I
         return
     step = max(1, -(-len(problems) // MOST_PROBLEMS))
     looked_at = problems[::step]
-    found: dict[str, list[tuple[str, str]]] = {}
+    examples_by_reason: dict[str, list[tuple[str, str]]] = {}
     for problem in looked_at:
         if (fault := first_fault(problem)) is not None:
-            found.setdefault(fault[0], []).append((problem.id, fault[1]))
-    for reason, examples in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+            examples_by_reason.setdefault(fault[0], []).append((problem.id, fault[1]))
+    for reason, examples in sorted(examples_by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
         if len(examples) > FEW * len(looked_at):
             name, evidence = examples[0]
             yield warning(

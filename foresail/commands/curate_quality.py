@@ -59,8 +59,8 @@ def judge(
     rubric: Annotated[
         list[str] | None,
         typer.Option(
-            help="fluency, education, reasoning, domain; of answers quality, correctness, harmlessness; or a file "
-            "NAME.toml"
+            help="fluency, education, reasoning, domain; of answers quality, correctness, harmlessness; of "
+            "requests task, task_detail; or a file NAME.toml"
         ),
     ] = None,
     holds: Annotated[

@@ -203,7 +203,7 @@ def sample_solutions(
             problems,
             sampling,
             num_samples=samples,
-            choice=Choice(most=most, shortest=shortest, window=(least_pass_rate, most_pass_rate)),
+            choice=Choice(per_problem=most, shortest=shortest, window=(least_pass_rate, most_pass_rate)),
             output=folder,
             grader=player.reward(problems, grader),
             seed=seed,

@@ -37,3 +37,9 @@ class Drop:
     reason: str
     detail: str = ""
     document: Document | None = None
+
+
+def one_line(text: str, longest: int) -> str:
+    """one_line("a  b\\nc", 4) -> "a b…": evidence for the detail of a drop."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 STEPS: dict[str, str] = {
-    "balance": "foresail.curate.problems.balance:Balance",
+    "balance": "foresail.curate.select.balance:Balance",
     "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
     "blocked_words": "foresail.curate.lists.words:BlockedWords",
     "check_answers": "foresail.curate.problems.answers:CheckAnswers",

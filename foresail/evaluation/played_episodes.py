@@ -82,7 +82,7 @@ def choose_episodes(
 ) -> Solutions:
     """Different ones: other calls, or another answer. `shortest`: of fewest calls, then of fewest characters."""
     counts: Counter[str] = Counter(problems=len(played), samples=len(played) * num_samples)
-    least, most = choice.window
+    lowest, highest = choice.window
     rows = []
     for entry, record in played:
         counts["failed"] += num_samples - record.judged
@@ -100,15 +100,15 @@ def choose_episodes(
                 counts["duplicates"] += 1
             else:
                 different[form] = (episode, messages)
-        found = [*different.values()]
+        distinct = [*different.values()]
         if choice.shortest:
-            found.sort(key=lambda pair: (calls_of(pair[1]), sum(len(one["content"]) for one in pair[1])))
-        inside = least <= (record.pass_rate or 0.0) <= most
-        chosen = found[: choice.most] if inside else []
-        counts["over"] += len(found) - len(chosen) if inside else 0
-        counts["outside"] += 0 if inside else len(found)
+            distinct.sort(key=lambda pair: (calls_of(pair[1]), sum(len(one["content"]) for one in pair[1])))
+        inside = lowest <= (record.pass_rate or 0.0) <= highest
+        chosen = distinct[: choice.per_problem] if inside else []
+        counts["over"] += len(distinct) - len(chosen) if inside else 0
+        counts["outside"] += 0 if inside else len(distinct)
         counts["kept"] += len(chosen)
-        counts["unsolved"] += not found
+        counts["unsolved"] += not distinct
         prompt = [*map(to_asked, entry.problem.prompt if as_written else without(entry, instructions))]
         tools = {} if as_written or not transcripts.schemas() else {"tools": transcripts.schemas()}
         rows += [

@@ -45,12 +45,12 @@ class SolvedProblem(ProblemRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which right solutions are kept: at most `most` different ones of a problem, of problems in the window.
+    """Which right solutions are written: `per_problem` different ones at most, where the pass rate is in `window`.
 
     `shortest`: by their length in characters; else as they were sampled.
     """
 
-    most: int = 4
+    per_problem: int = 4
     shortest: bool = False
     window: tuple[float, float] = (0.0, 1.0)
 
@@ -129,14 +129,14 @@ def choose_solutions(
 ) -> Solutions:
     """Each text once, and of a problem the first or the shortest ones."""
     counts: Counter[str] = Counter(problems=len(solved), samples=len(solved) * num_samples)
-    least, most = choice.window
+    lowest, highest = choice.window
     rows = []
     for entry, record in solved:
         different = [*first_of_each(record.solutions)]
         if choice.shortest:
             different.sort(key=len)
-        inside = least <= (record.pass_rate or 0.0) <= most
-        chosen = different[: choice.most] if inside else []
+        inside = lowest <= (record.pass_rate or 0.0) <= highest
+        chosen = different[: choice.per_problem] if inside else []
         counts["failed"] += num_samples - record.judged
         counts["right"] += record.right
         counts["cut"] += record.cut

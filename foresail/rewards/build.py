@@ -87,17 +87,17 @@ def open_side_grading(
     open_answer: OpenAnswer,
 ) -> Grading:
     """A judge, or else a reward model, with the other parts of the reward."""
-    others = settings.without(JUDGE if settings.asks_judge else MODEL)
-    rest = None
-    if others is not None:
-        rest = open_grading(others, prints=prints, hosts=hosts, device=device, open_answer=open_answer)
+    remaining = settings.without(JUDGE if settings.asks_judge else MODEL)
+    others = None
+    if remaining is not None:
+        others = open_grading(remaining, prints=prints, hosts=hosts, device=device, open_answer=open_answer)
     grading: SideGrading
     if settings.asks_judge:
-        grading = JudgeGrading(settings, rest, open_answer=open_answer)
+        grading = JudgeGrading(settings, others, open_answer=open_answer)
     else:
         from foresail.rewards.model_grading import ModelGrading  # the only grader that needs torch
 
-        grading = ModelGrading(settings, rest, device=device)
+        grading = ModelGrading(settings, others, device=device)
     try:
         grading.check()
     except BaseException:

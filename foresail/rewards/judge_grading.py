@@ -35,9 +35,9 @@ UNPARSABLE = Verdict(
 
 
 class JudgeGrading(SideGrading):
-    def __init__(self, settings: Reward, rest: Grading | None, *, open_answer: OpenAnswer) -> None:
+    def __init__(self, settings: Reward, others: Grading | None, *, open_answer: OpenAnswer) -> None:
         assert settings.judge is not None, "the recipe's check asks for [reward.judge]"
-        super().__init__(settings, rest, grader=JUDGE, needs_group=settings.judge.against == "siblings")
+        super().__init__(settings, others, grader=JUDGE, needs_group=settings.judge.against == "siblings")
         self.table: JudgeReward = settings.judge
         self.open_answer = open_answer
         self._asked: Remembered | None = None

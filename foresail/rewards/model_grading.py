@@ -27,8 +27,8 @@ from foresail.rewards.side_grading import SideGrading
 
 
 class ModelGrading(SideGrading):
-    def __init__(self, settings: Reward, rest: Grading | None, *, device: str) -> None:
-        super().__init__(settings, rest, grader=MODEL)
+    def __init__(self, settings: Reward, others: Grading | None, *, device: str) -> None:
+        super().__init__(settings, others, grader=MODEL)
         assert settings.model is not None, "the recipe's check asks for [reward.model]"
         self.device = device
         self._scorer: Scorer | None = None

@@ -1,4 +1,4 @@
-"""Grading by one grader in a thread beside the rollout, joined with what all other parts of the reward say.
+"""Grading by one grader in a thread beside the rollout, joined with all other parts of the reward.
 
 A reward model scores all waiting answers in one batch, a judge asks about them together; rules are quicker, and
 grade meanwhile. A failure of either part is the failure of both.
@@ -24,20 +24,20 @@ NOTHING = Verdict(status="scored", score=0.0)  # the verdict of no rules
 
 
 class SideGrading(QueuedGrading):
-    """`grader` is its name in the recipe. `rest` grades all of the reward that it does not; it is closed with this.
+    """`grader` is its name in the recipe. `others` grades all other parts of the reward, and is closed with this.
 
     `needs_group`: its verdicts come with the group's last sample, else with each.
     """
 
     def __init__(
-        self, settings: Reward, rest: Grading | None, *, grader: str, needs_group: bool = False
+        self, settings: Reward, others: Grading | None, *, grader: str, needs_group: bool = False
     ) -> None:
         super().__init__()
-        self.settings, self.rest, self.grader, self.needs_group = settings, rest, grader, needs_group
-        self.prints = None if rest is None else rest.prints
+        self.settings, self.others, self.grader, self.needs_group = settings, others, grader, needs_group
+        self.prints = None if others is None else others.prints
         self.labels = [term.label for term in settings.terms if term.grader == grader]
         self.is_main = settings.grader == grader
-        self.has_rules = len(self.labels) < len(settings.terms)  # terms of `rest`
+        self.has_rules = len(self.labels) < len(settings.terms)  # terms of `others`
         self._waiting = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -62,11 +62,11 @@ class SideGrading(QueuedGrading):
 
     def check(self) -> None:
         self.open()
-        theirs = GraderTraits() if self.rest is None else self.rest.traits
-        has_early = not self.needs_group or (self.rest is not None and theirs.early)
+        theirs = GraderTraits() if self.others is None else self.others.traits
+        has_early = not self.needs_group or (self.others is not None and theirs.early)
         self.traits = GraderTraits(
             early=has_early,
-            group=self.needs_group or (self.rest is not None and theirs.group),
+            group=self.needs_group or (self.others is not None and theirs.group),
             main_in_group=self.needs_group if self.is_main else theirs.main_in_group,
             required_columns=theirs.required_columns,
         )
@@ -79,34 +79,34 @@ class SideGrading(QueuedGrading):
     def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
         if not self.needs_group:
             return self._both(problem, trajectory, whole=False)
-        if self.rest is None or not self.rest.traits.early:
+        if self.others is None or not self.others.traits.early:
             return NOTHING_YET
-        return (self.rest.submit_early if self.rest.traits.group or self.has_rules else self.rest.submit)(
-            problem, trajectory
-        )
+        return (
+            self.others.submit_early if self.others.traits.group or self.has_rules else self.others.submit
+        )(problem, trajectory)
 
     def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        """What was not said early: of `rest`, of this grader, or of both."""
-        rest_waits = self.rest is not None and self.rest.traits.group
+        """What was not said early: of `others`, of this grader, or of both."""
+        others_wait = self.others is not None and self.others.traits.group
         if not self.needs_group:
-            assert self.rest is not None and rest_waits, "nobody wants the group"
-            return self.rest.submit_group(pairs)
+            assert self.others is not None and others_wait, "no part needs the group"
+            return self.others.submit_group(pairs)
         own = super().submit_group(pairs)
         nothing = [NOTHING] * len(pairs)
-        if not rest_waits:
+        if not others_wait:
             return joined([own], lambda parts: self._join_all(parts[0], nothing))
-        assert self.rest is not None
-        return joined([own, self.rest.submit_group(pairs)], lambda parts: self._join_all(*parts))
+        assert self.others is not None
+        return joined([own, self.others.submit_group(pairs)], lambda parts: self._join_all(*parts))
 
     def _join_all(self, own: Sequence[Verdict], rules: Sequence[Verdict]) -> list[Verdict]:
         return [self._join(*both, whole=False) for both in zip(own, rules, strict=True)]
 
     def _both(self, problem: Problem, trajectory: Trajectory, *, whole: bool) -> Future[Verdict]:
         own = super().submit(problem, trajectory)
-        if self.rest is None or not self.rest.traits.early:
+        if self.others is None or not self.others.traits.early:
             return joined([own], lambda verdicts: self._join(verdicts[0], NOTHING, whole=whole))
         # terms that do not apply are no failure here, where this grader's does
-        judge = self.rest.submit_early if self.has_rules else self.rest.submit
+        judge = self.others.submit_early if self.has_rules else self.others.submit
         rules = judge(problem, trajectory)
         return joined([own, rules], lambda verdicts: self._join(*verdicts, whole=whole))
 
@@ -137,8 +137,8 @@ class SideGrading(QueuedGrading):
                 job.future.set_exception(PoolClosed("the grading was closed before this verdict"))
         self._queue.clear()
         self.shut()
-        if self.rest is not None:
-            self.rest.close()
+        if self.others is not None:
+            self.others.close()
         elif self.prints is not None:
             super().close()
 
@@ -165,7 +165,9 @@ class SideGrading(QueuedGrading):
         except BaseException as error:  # else pending verdicts would never come
             with self._lock:
                 self._closed, self._ended_by = True, error
-            for job in (*jobs, *self._queue):
+                pending = [*jobs, *self._queue]
+                self._queue.clear()
+            for job in pending:
                 if not job.future.done() and wants_verdict(job.future):
                     job.future.set_exception(error)
 

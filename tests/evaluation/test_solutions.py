@@ -33,7 +33,7 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     def sample(folder: Path, most: int = 2) -> dict[str, int]:
-        choice = Choice(most=most)
+        choice = Choice(per_problem=most)
         sampling = Sampling(max_new_tokens=MAX_NEW)
         return sample_solutions(
             tiny_checkpoint,
@@ -72,7 +72,7 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
 )
 def test_what_is_kept_and_left_out_adds_up(solutions: list[list[str]], most: int) -> None:
     found = choose_solutions(
-        [solved(number, texts) for number, texts in enumerate(solutions)], 6, Choice(most=most)
+        [solved(number, texts) for number, texts in enumerate(solutions)], 6, Choice(per_problem=most)
     )
     counts = found.counts
     assert counts.get("right", 0) == sum(counts.get(name, 0) for name in ("kept", "duplicates", "over"))
@@ -80,7 +80,7 @@ def test_what_is_kept_and_left_out_adds_up(solutions: list[list[str]], most: int
         kept = [row["messages"][-1]["content"] for row in found.rows if row["problem"] == str(number)]
         assert kept == [*first_of_each(texts)][:most]
         assert len({text.strip() for text in kept}) == len(kept) and all(text.strip() for text in kept)
-    assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, Choice(most=most)))
+    assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, Choice(per_problem=most)))
 
 
 def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prompt(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prom
         Message(role="tool", content="2", extra={"name": "add"}),
     )
     entry = PromptedProblem(problem=Problem(id="sums:7", prompt=prompt, answer="2"), ids=[1])
-    rows = choose_solutions([(entry, solved(7, ["2"])[1])], 6, Choice(most=1)).rows
+    rows = choose_solutions([(entry, solved(7, ["2"])[1])], 6, Choice(per_problem=1)).rows
     (chat,) = load_chats(write_lines(tmp_path / "solutions.jsonl", rows))
     assert chat.id == "7" and [message.train for message in chat.messages] == [None, False, None, None]
     assert [replace(message, train=None) for message in chat.messages[:-1]] == [*prompt]
@@ -100,7 +100,7 @@ def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prom
 def test_the_shortest_of_problems_inside_the_window() -> None:
     texts = ["long, long", "short", "mid, mid", "short"]
     inside, outside = solved(0, texts), solved(1, texts[:1])
-    found = choose_solutions([inside, outside], 6, Choice(most=2, shortest=True, window=(0.3, 0.9)))
+    found = choose_solutions([inside, outside], 6, Choice(per_problem=2, shortest=True, window=(0.3, 0.9)))
     assert [row["messages"][-1]["content"] for row in found.rows] == ["short", "mid, mid"]
     assert {row["problem"] for row in found.rows} == {"0"}
     assert (found.counts["over"], found.counts["outside"], found.counts["duplicates"]) == (1, 1, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading, group_verdicts
 from foresail.rewards.group_rewards import pay
 from foresail.rewards.judging.siblings import meetings, score_group
+from foresail.rewards.queued_grading import GradingJob
+from foresail.rewards.side_grading import SideGrading
 from foresail.rollout.answering.answerer import open_answerer
 
 PROBLEM = Problem(id="p1", prompt=(Message(role="user", content="What is 7 + 5?"),), answer="value 12")
@@ -180,6 +183,28 @@ def test_foresail_check_tries_the_judge() -> None:
         assert found.kind == "warning" and "answers with 503" in found.text
         (found,) = look_at_judge("data", [PROBLEM], reward(server, rubric="fluent"))
         assert found.kind == "refusal" and "there is no rubric" in found.text
+
+
+def test_a_judge_that_is_away_can_be_closed_while_responses_wait() -> None:
+    second_waits = threading.Event()
+
+    class Away(SideGrading):
+        def open(self) -> None:
+            """Nothing to load."""
+
+        def grade(self, jobs: Sequence[GradingJob]) -> None:
+            assert second_waits.wait(SECONDS)
+            raise RunStopped("the judge is away")
+
+    with AnsweringServer(say) as server:
+        grading = Away(reward(server), None, grader="judge")
+    grading.check()
+    futures = [grading.submit(PROBLEM, single_turn(text)) for text in ("first", "second")]
+    second_waits.set()
+    for future in futures:
+        with pytest.raises(RunStopped, match="the judge is away"):
+            future.result(SECONDS)
+    grading.close()
 
 
 @settings(max_examples=100, deadline=None)

@@ -4,13 +4,13 @@
         answerer: Answerer
         batch_size: int = 64
 
-        def cost(self, documents: int, characters: int) -> Cost: ...      # told before the step begins
+        def cost(self, documents: int, characters: int) -> Cost: ...      # shown before the step begins
 
         def open_asking(self, cache: AnswerCache) -> BatchFunction:       # instead of `open`
             ask = Asking(self.answerer, cache)
             return lambda documents: [… for answer in ask([question, …], [document.id, …])]
 
-The model is opened when there is a question that nobody has answered.
+The model is opened at the first question whose answer is not in the cache.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a step that asks a model may cost: known before it asks, from what comes to it.
 
-most_of(Cost(requests=1200, prompt_characters=4_100_000, answer_tokens=1_228_800))
+describe_cost(Cost(requests=1200, prompt_characters=4_100_000, answer_tokens=1_228_800))
 -> "at most 1,200 requests, about 4.1 M characters of prompts (…), at most 1.2 M tokens of answers"
 """
 

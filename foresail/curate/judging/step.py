@@ -125,9 +125,9 @@ class JudgeStep(CheckedPart):
 def rate_documents(
     documents: Sequence[Document], judge: Judge, rubrics: Sequence[Rubric]
 ) -> list[Rating | Unjudged]:
-    found = [judged(document, judge.form.max_chars) for document in documents]
-    ratings = iter(judge.rate([one for one in found if one is not None], rubrics))
-    return [Unjudged(NOTHING) if one is None else next(ratings) for one in found]
+    texts = [judged(document, judge.form.max_chars) for document in documents]
+    ratings = iter(judge.rate([text for text in texts if text is not None], rubrics))
+    return [Unjudged(NOTHING) if text is None else next(ratings) for text in texts]
 
 
 def judging_cost(

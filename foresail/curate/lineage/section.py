@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from foresail.curate.document import Document
+
 MADE = "made"  # a row's column, or a key of its metadata: how it was made
 FROM = "from"  # below it: [{"source": FILE, "id": …}], the rows that it was made of
 LONGEST = 200  # characters of a value
@@ -27,6 +29,12 @@ def made_of(columns: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(made := table.get(MADE), Mapping):
             return dict(made)
     return {}
+
+
+def row_origin(document: Document) -> dict[str, Any]:
+    """{"id": "web:17"}: a row of the same curation, and how that row was made itself."""
+    made = document.metadata.get(MADE)
+    return {"id": document.id, **({MADE: made} if made else {})}
 
 
 def made_lines(made: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from foresail.curate.document import Document
-from foresail.curate.problems.columns import asked, with_prompt
+from foresail.curate.problems.columns import prompt_of, with_prompt
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.rows.holds import Holds
 from foresail.curate.rows.row import with_row
@@ -53,7 +53,7 @@ def complete_prompt(document: Document, settings: CodePrompt) -> Outcome:
     assert row is not None
     if is_maths(document.metadata, row):
         return document
-    task, prompt = reach(row, settings.task_key), asked(row)
+    task, prompt = reach(row, settings.task_key), prompt_of(row)
     if isinstance(task, str) and task.strip() and task not in prompt:
         signature = reach(row, settings.signature_key)
         code = f"{prompt.strip()}\n\n{signature}" if isinstance(signature, str) else prompt.strip()

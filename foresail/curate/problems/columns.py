@@ -20,7 +20,7 @@ def key_of(row: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if reach(row, name, ABSENT) is not ABSENT), None)
 
 
-def asked(row: Mapping[str, Any]) -> str:
+def prompt_of(row: Mapping[str, Any]) -> str:
     """The last message of the prompt."""
     key = key_of(row, PROMPT_KEYS)
     prompt = reach(row, key, "") if key is not None else ""

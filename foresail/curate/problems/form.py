@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.problems.columns import asked
+from foresail.curate.problems.columns import prompt_of
 from foresail.curate.problems.form_rules import REASONS, find_faults
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.problems.open_question import ask_openly
@@ -68,7 +68,7 @@ def check_form(document: Document, settings: ProblemForm, guess: GuessLanguage |
         document = with_row(document, opened)
         document = replace(document, metadata={**document.metadata, "choices": "open"})
         row, problem = opened, problem_of(document.id, opened)
-    wording = Wording.of(asked(row), problem.answer)
+    wording = Wording.of(prompt_of(row), problem.answer)
     reasons = frozenset(REASONS) - {*settings.ignore}
     flags = []
     for reason, evidence in find_faults(wording, is_maths=maths, reasons=reasons):

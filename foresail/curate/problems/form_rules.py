@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from foresail.curate.problems.evidence import matched, shorten
+from foresail.curate.problems.figures import drawing, figure
 from foresail.curate.problems.options import find_options
 from foresail.curate.problems.questions import parts_that_ask, questions_of
 from foresail.curate.problems.wording import Wording
@@ -19,7 +21,6 @@ Rule = Callable[[Wording], str]
 
 SHORTEST = 12  # characters
 LONGEST_ANSWER = 300
-SHOWN = 160
 
 LINK = re.compile(r"https?://\S+|\bwww\.\w\S*|\bclick here\b", re.IGNORECASE)
 PICTURE = re.compile(
@@ -27,44 +28,7 @@ PICTURE = re.compile(
     r"\[(?:image|img|figure|diagram)\]",
     re.IGNORECASE,
 )
-SEEN = r"(?:figures?(?! out)|diagrams?(?!\s*[$\\])|pictures?(?! (?:day|on))|illustrations?)"
-DRAWN = (
-    r"(?:graphs?|charts?|plots?|maps?|grids?|boards?|tables?|array|lattice|images?|"
-    r"drawings?|sketch|photo(?:graph)?)"
-)
-PLACE = (
-    r"(?:below|above|at (?:the )?(?:right|left)"
-    r"|(?:to|on) the (?:right|left)(?! (?:by|of|so|a|\$|\\|\d))|here)"
-)
-REFERENCE = re.compile(
-    rf"\b(?:in|see|from|using|consider|on|of|like|by|to) (?:the |this |each |these |"
-    rf"one of the )?(?:above |accompanying |adjacent |attached "
-    rf"|following |given |adjoining |two |three )?{SEEN}(?:(?! of\b| formed\b| obtained\b| into\b|"
-    rf" consist| with\b| in the plane| is (?:re|tr))|(?= {PLACE}))\b"
-    rf"|\bthe (?:accompanying |adjacent |attached |following |adjoining )?{SEEN} (?:{PLACE}|shows?|"
-    rf"depicts|illustrates|represents|indicates|consists)\b"
-    rf"|\b(?:look at|refer to|referring to) the {SEEN}"
-    rf"|\b(?:as|is|are)(?: is)? (?:shown|pictured|depicted|illustrated|sketched|"
-    rf"indicated) (?:{PLACE}|in (?:the|this) {SEEN}|by the {SEEN})"
-    rf"|\b(?:shown|pictured|depicted|illustrated|diagrammed) (?:{PLACE}|in (?:the|this) {SEEN})"
-    rf"|\bas (?:shown|pictured|illustrated|depicted|indicated)\b(?! (?:in|by) (?:the )?(?:equation|"
-    rf"table|formula|following|example))"
-    rf"|\b{SEEN} {PLACE}|\bFig(?:ure)?\.? ?\d\b|\(see (?:the )?{SEEN}\b",
-    re.IGNORECASE,
-)
-TABLE_REFERENCE = re.compile(
-    rf"\b{DRAWN} (?:shown|pictured|{PLACE})|\bshown in the (?:table|chart|graph)|\bthe (?:bar |"
-    rf"line |circle |pie )?(?:graph|chart) (?:shows|below|above)"
-    rf"|\b(?:shown|pictured|given) (?:below|above|here)\b|\b(?:is|are) shown\b(?! to)|\bshown (?:is|are)\b"
-    rf"|\b\w+s? shown,|\bpictured\b",
-    re.IGNORECASE,
-)
-SHADED = re.compile(
-    r"\bshaded (?:region|area|portion|part|square|triangle|figure|section|sector|segment|circle)s?\b",
-    re.IGNORECASE,
-)
-NOT_GIVEN = re.compile(r"diagram was not given|(?:draw|sketch) (?:a|the) (?:figure|diagram)", re.IGNORECASE)
-
+FORMULA_SIGNS = re.compile(r"[$]|\\[()\[\]]")
 PROOF = re.compile(
     r"(?:^|[.;:,)\]_]\s*|\n\s{0,20}|\b(?:and|then|to|also|or|must) )(?:prove|disprove|show that|"
     r"show (?:how|why|the)|demonstrate that|verify that|"
@@ -127,32 +91,6 @@ def link(wording: Wording) -> str:
 
 def picture(wording: Wording) -> str:
     return matched(PICTURE, wording.words)
-
-
-def drawing(wording: Wording) -> str:
-    """Code of a drawing that the words refer to."""
-    return (refers_to(wording) or matched(SHADED, wording.words)) if wording.has_drawing else ""
-
-
-def figure(wording: Wording) -> str:
-    """The words refer to a figure, and there is none."""
-    return "" if wording.has_drawing else refers_to(wording)
-
-
-def refers_to(wording: Wording) -> str:
-    words = FORMULA_MARKS.sub(" ", wording.words)
-    if NOT_GIVEN.search(words):
-        return ""
-    found = "" if wording.has_table else matched(TABLE_REFERENCE, words)
-    return found or matched(SEEN_REFERENCE if wording.has_table else REFERENCE, words)
-
-
-FORMULA_MARKS = re.compile(r"\s+")
-# beside a table "as shown" means the table
-SEEN_REFERENCE = re.compile(
-    r"\bin the (?:accompanying |adjacent |attached |adjoining )?figures?\b(?! of\b)|\(see (?:the )?figure",
-    re.IGNORECASE,
-)
 
 
 def proof(wording: Wording) -> str:
@@ -225,9 +163,6 @@ def restated(wording: Wording) -> str:
     return shorten(asked[0]) if asked else ""
 
 
-FORMULA_SIGNS = re.compile(r"[$]|\\[()\[\]]")
-
-
 def solved(wording: Wording) -> str:
     """The text has the answer in it, in a box or behind the word "Answer"."""
     stated = [box] if (box := last_box(wording.words)) else []
@@ -239,8 +174,8 @@ def solved(wording: Wording) -> str:
 
 
 def mangled(wording: Wording) -> str:
-    if found := MANGLED.search(wording.text):
-        return repr(wording.text[max(0, found.start() - 20) : found.end() + 20])
+    if match := MANGLED.search(wording.text):
+        return repr(wording.text[max(0, match.start() - 20) : match.end() + 20])
     bare_text = wording.words.replace("\\\\", " ")  # the end of a line, as in \\\\[2pt]
     for opening, closing in PAIRS:
         opened, closed = bare_text.count(opening), bare_text.count(closing)
@@ -263,16 +198,6 @@ def number_of_values(answer: str) -> int:
 
 def bare(answer: str) -> str:
     return re.sub(r"\\text(?:bf)?|\\mathrm|\\mathbf|\\textbf|[{}()$.\s]", "", answer)
-
-
-def matched(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return shorten(text[max(0, found.start() - 30) : found.end() + 30]) if found else ""
-
-
-def shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
 
 
 # In the order in which they are counted: a problem is dropped for the first.

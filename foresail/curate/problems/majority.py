@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.problems.columns import asked
+from foresail.curate.problems.columns import prompt_of
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.problems.same_text import comparable, tokens_in
 from foresail.curate.rows.holds import Holds
@@ -99,7 +99,7 @@ class Ballots:
         assert row is not None
         if not is_maths(document.metadata, row):
             return document
-        packed = self.held.get(f"id {document.id}") or self.held.get(by_text(asked(row)))
+        packed = self.held.get(f"id {document.id}") or self.held.get(by_text(prompt_of(row)))
         if packed is None:
             return document
         responses = json.loads(zlib.decompress(packed))

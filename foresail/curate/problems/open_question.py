@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from foresail.curate.problems.columns import asked, with_answer, with_prompt
+from foresail.curate.problems.columns import prompt_of, with_answer, with_prompt
 from foresail.curate.problems.options import Options, find_options
 from foresail.maths.notation.answer import in_words, read
 from foresail.maths.notation.tree import walk
@@ -37,12 +37,12 @@ REQUEST = re.compile(
 
 def ask_openly(row: Mapping[str, Any], answer: str) -> dict[str, Any] | None:
     """None where it has no options, or cannot do without them."""
-    text = asked(row)
+    text = prompt_of(row)
     if len(text) > LONGEST_TEXT or (options := find_options(text)) is None:
         return None
     right = right_option(options, answer)
     question = text[: options.start].strip()
-    rest = REQUEST.sub(" ", text[options.end :]).strip()
+    behind = REQUEST.sub(" ", text[options.end :]).strip()
     question = REQUEST.sub(" ", question).strip() if right else question
     if not right or len(question) < 12 or NEEDS_OPTIONS.search(question) or NO_VALUE.search(right):
         return None
@@ -50,7 +50,7 @@ def ask_openly(row: Mapping[str, Any], answer: str) -> dict[str, Any] | None:
         return None
     if not (is_balanced(question) and is_balanced(right) and is_value(right)):
         return None
-    return with_answer(with_prompt(row, f"{question}\n{rest}".strip()), right)
+    return with_answer(with_prompt(row, f"{question}\n{behind}".strip()), right)
 
 
 def is_balanced(text: str) -> bool:

@@ -18,7 +18,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.problems.columns import asked
+from foresail.curate.problems.columns import prompt_of
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.rows.holds import Holds
 from foresail.curate.step import Outcome, StepFunction
@@ -81,7 +81,7 @@ class ProgramCheck:
     def find_fault(self, document: Document) -> Drop | None:
         row = document.row
         assert row is not None
-        prompt = asked(row)
+        prompt = prompt_of(row)
         try:
             task = read_task({**row, "prompt": prompt})
         except ValueError as error:

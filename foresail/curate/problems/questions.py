@@ -70,8 +70,4 @@ RESTATES = re.compile(
 
 def questions_of(sentences: list[str]) -> list[str]:
     """Sentences that are questions of their own: ["What is $a$?", "How many are there?"]."""
-    found: list[str] = []
-    for sentence in sentences:
-        if QUESTION.match(sentence) and not RESTATES.match(sentence):
-            found.append(sentence)
-    return found
+    return [one for one in sentences if QUESTION.match(one) and not RESTATES.match(one)]

@@ -24,7 +24,7 @@ from foresail.curate.deduplicate.collected import Collected, key_of, names_of
 from foresail.curate.deduplicate.minhash import Minhash
 from foresail.curate.deduplicate.verdicts import own_numbers
 from foresail.curate.document import Document, Drop
-from foresail.curate.problems.columns import asked
+from foresail.curate.problems.columns import prompt_of
 from foresail.curate.problems.kind import is_maths
 from foresail.curate.problems.same_text import comparable, numbers_in, operators_in, spelt_alike, tokens_in
 from foresail.curate.rows.holds import Holds
@@ -118,7 +118,7 @@ def answer_of(document: Document) -> str:
 def called_in(row: Mapping[str, Any]) -> str:
     """called_in({"test_list": ["assert Sum_all([1]) == 1"]}) -> "sumall"; empty where programs read and print."""
     try:
-        entry = entry_of(read_task({**row, "prompt": asked(row)}))
+        entry = entry_of(read_task({**row, "prompt": prompt_of(row)}))
     except ValueError:
         return ""
     return (entry or "").lower().replace("_", "")

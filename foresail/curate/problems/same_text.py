@@ -47,8 +47,8 @@ def numbers_in(comparable_text: str) -> str:
 
 
 def operators_in(comparable_text: str) -> str:
-    found = (SAME_OPERATORS.get(sign, sign) for sign in OPERATORS.findall(comparable_text))
-    return " ".join(sorted(found))
+    signs = (SAME_OPERATORS.get(sign, sign) for sign in OPERATORS.findall(comparable_text))
+    return " ".join(sorted(signs))
 
 
 def tokens_in(comparable_text: str) -> str:

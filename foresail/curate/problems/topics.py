@@ -112,11 +112,11 @@ def name_topic(value: Any) -> str:
 def topic_of_words(text: str, *, is_maths: bool) -> str:
     """The topic whose words weigh most; each word counts once."""
     text = text[:LONGEST]
-    best, most = ("algebra" if is_maths else OTHER), 0.0
+    best, highest = ("algebra" if is_maths else OTHER), 0.0
     for topic, patterns in PATTERNS[is_maths].items():
         weight = sum(
             value * len({match.lower() for match in pattern.findall(text)}) for pattern, value in patterns
         )
-        if weight > most:
-            best, most = topic, weight
+        if weight > highest:
+            best, highest = topic, weight
     return best

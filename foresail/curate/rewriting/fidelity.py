@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from foresail.curate.document import Drop
+from foresail.curate.document import Drop, one_line
 from foresail.curate.language.guess import NONE, OTHER, Guess
 from foresail.curate.rewriting.chrf import chrf
 from foresail.curate.rewriting.names import lost_names, swapped
@@ -25,7 +25,7 @@ from foresail.curate.rewriting.wording import lost_constraint, lost_unit, meta_t
 QUOTED = re.compile(
     r"\"([^\"\n]{1,200})\"|\u201c([^\u201d\n]{1,200})\u201d|\u300c([^\u300d\n]{1,200})\u300d|\u00ab([^\u00bb\n]{1,200})\u00bb"
 )
-SHOWN = 100
+SHOWN = 100  # characters of a text in a detail
 SHORT = 250  # characters that any rewriting may have
 SURE = 0.9  # confidence from which on the language of a text is the best guess alone
 LEAST_LETTERS = 30  # of a text whose language is asked for
@@ -36,7 +36,7 @@ GuessLanguage = Callable[[str], Guess]
 class Rules:
     """`language`: the one that a style asks for; empty: as it was."""
 
-    answer: str = ""  # may not be said
+    answer: str = ""  # may not stand in the rewriting
     language: str = ""
     names: bool = True
     more_quantities: bool = False
@@ -54,27 +54,27 @@ def faults(before: str, after: str, rules: Rules, guess: GuessLanguage) -> Itera
     yield from faults_of_form(before, after, rules)
     old_spans, new_spans = fixed_spans(before), fixed_spans(after)
     if missing := lost_spans(old_spans, new_spans, after):
-        yield Drop("lost_part", shorten(missing[0]))
+        yield Drop("lost_part", one_line(missing[0], SHOWN))
     if added := lost_spans(new_spans, old_spans, before):
-        yield Drop("new_part", shorten(added[0]))
+        yield Drop("new_part", one_line(added[0], SHOWN))
     if missing := [quote for quote in quotes(before) if plain(quote) not in plain(after)]:
-        yield Drop("lost_quote", shorten(missing[0]))
+        yield Drop("lost_quote", one_line(missing[0], SHOWN))
     if changed := changed_option(before, after):
         yield Drop("changed_option", changed)
-    spoken, speaks = languages_of(before, guess), languages_of(after, guess)
-    wanted = [rules.language] if rules.language else spoken
-    if wanted and speaks and not {*wanted} & {*speaks}:
-        yield Drop("language", f"{wanted[0]} became {speaks[0]}")
-    same_language = not rules.language or rules.language in spoken
+    old_languages, new_languages = languages_of(before, guess), languages_of(after, guess)
+    expected = [rules.language] if rules.language else old_languages
+    if expected and new_languages and not {*expected} & {*new_languages}:
+        yield Drop("language", f"{expected[0]} became {new_languages[0]}")
+    same_language = not rules.language or rules.language in old_languages
     yield from faults_of_numbers(
         without_spans(before, old_spans),
         without_spans(after, new_spans),
         rules,
-        "en" if not spoken or "en" in spoken else spoken[0],
+        "en" if not old_languages or "en" in old_languages else old_languages[0],
         same_language,
     )
     if gives_answer(before, after, rules.answer):
-        yield Drop("gives_answer", shorten(rules.answer))
+        yield Drop("gives_answer", one_line(rules.answer, SHOWN))
 
 
 def faults_of_form(before: str, after: str, rules: Rules) -> Iterator[Drop]:
@@ -86,11 +86,11 @@ def faults_of_form(before: str, after: str, rules: Rules) -> Iterator[Drop]:
     if not rules.shortest <= letters or (letters > rules.longest and len(after) > SHORT):
         yield Drop("length", f"{letters:.2f} times the original")
     if said := meta_talk(after, before):
-        yield Drop("meta_talk", shorten(said))
+        yield Drop("meta_talk", one_line(said, SHOWN))
     if (alike := chrf(after, before)) > rules.most_alike:
         yield Drop("copy", f"chrF {alike:.3f}")
     if stops_asking(before, after):
-        yield Drop("no_question", shorten(after))
+        yield Drop("no_question", one_line(after, SHOWN))
 
 
 def faults_of_numbers(
@@ -102,9 +102,9 @@ def faults_of_numbers(
     old = find_quantities(before, words, loose=not english)
     new = find_quantities(after, words, loose=not english)
     if missing := lost_quantities(old, new):
-        yield Drop("lost_quantity", f"{missing[0].text}, in: {shorten(after)}")
+        yield Drop("lost_quantity", f"{missing[0].text}, in: {one_line(after, SHOWN)}")
     if not rules.more_quantities and (added := new_quantities(old, new)):
-        yield Drop("new_quantity", f"{added[0].text}, in: {shorten(after)}")
+        yield Drop("new_quantity", f"{added[0].text}, in: {one_line(after, SHOWN)}")
     if rules.names and same_language and (gone := lost_names(before, after, initial=english)):
         yield Drop("lost_name", gone[0])
     if english:
@@ -123,8 +123,8 @@ def gives_answer(before: str, after: str, answer: str) -> bool:
         return False
     numbers = find_quantities(answer)
     if len(numbers) == 1 and numbers[0].text == answer.strip():
-        says, said = find_quantities(after), find_quantities(before)
-        return any(map(numbers[0].same, says)) and not any(map(numbers[0].same, said))
+        old, new = find_quantities(before), find_quantities(after)
+        return any(map(numbers[0].same, new)) and not any(map(numbers[0].same, old))
     pattern = re.compile(rf"(?<!\w){re.escape(bare)}(?!\w)" if bare.isascii() else re.escape(bare))
     return pattern.search(plain(after)) is not None and pattern.search(plain(before)) is None
 
@@ -136,10 +136,10 @@ def languages_of(text: str, guess: GuessLanguage) -> list[str]:
     wide = sum(map(is_unspaced, prose))
     if letters + 2 * wide < LEAST_LETTERS:
         return []
-    found = guess(prose)
-    if found.best in (NONE, OTHER) and found.confidence < SURE:
+    guessed = guess(prose)
+    if guessed.best in (NONE, OTHER) and guessed.confidence < SURE:
         return []
-    return [found.best] if found.confidence >= SURE else [found.best, found.second]
+    return [guessed.best] if guessed.confidence >= SURE else [guessed.best, guessed.second]
 
 
 def quotes(text: str) -> list[str]:
@@ -159,8 +159,3 @@ def is_odd(character: str) -> bool:
 def plain(text: str) -> str:
     """Case, spaces and a last full stop do not matter."""
     return " ".join(text.casefold().split()).strip(" .,!?")
-
-
-def shorten(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

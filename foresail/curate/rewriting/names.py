@@ -34,13 +34,13 @@ COMMON = frozenset(
 
 def names(text: str, *, initial: bool = True) -> set[str]:
     """`initial`: words that begin a sentence count, if they are not common ones."""
-    found = set()
+    capitalised = set()
     for match in CAPITAL.finditer(text):
         begins = SENTENCE.search(text[max(0, match.start() - 3) : match.start()]) is not None
         word = match[0].removesuffix("'s").removesuffix("\u2019s")
         if word.lower() not in COMMON and not (begins and not initial):
-            found.add(word)
-    return found
+            capitalised.add(word)
+    return capitalised
 
 
 def lost_names(before: str, after: str, *, initial: bool = True) -> list[str]:
@@ -79,15 +79,15 @@ def swapped(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quan
 
 def beside_name(text: str, name: str, quantities: Sequence[Quantity]) -> set[object]:
     """The numbers next to a name in its sentence, on both sides."""
-    found: set[object] = set()
+    values: set[object] = set()
     for match in re.finditer(re.escape(name), text, re.IGNORECASE):
         earlier = [one for one in quantities if one.end <= match.start()]
         later = [one for one in quantities if one.start >= match.end()]
         for one in (*earlier[-1:], *later[:1]):
             between = text[min(one.end, match.end()) : max(one.start, match.start())]
             if not BREAK.search(between):
-                found |= one.values
-    return found
+                values |= one.values
+    return values
 
 
 def contexts_swapped(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quantity]) -> str:

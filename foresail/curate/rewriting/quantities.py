@@ -49,11 +49,13 @@ class Quantity:
 
 def find_quantities(text: str, language: str = "en", *, loose: bool = False) -> list[Quantity]:
     """In the order of the text. Words are read in languages that `numbers.toml` has."""
-    found = [*in_digits(text, language, loose)]
-    taken = [(quantity.start, quantity.end) for quantity in found]
+    quantities = [*in_digits(text, language, loose)]
+    taken = [(quantity.start, quantity.end) for quantity in quantities]
     words = in_chinese(text) if language == "zh" else in_words(text, language)
-    found += [one for one in words if not any(one.start < end and start < one.end for start, end in taken)]
-    return sorted(found, key=lambda quantity: quantity.start)
+    quantities += [
+        one for one in words if not any(one.start < end and start < one.end for start, end in taken)
+    ]
+    return sorted(quantities, key=lambda quantity: quantity.start)
 
 
 def in_digits(text: str, language: str, loose: bool) -> Iterator[Quantity]:
@@ -74,7 +76,7 @@ def in_digits(text: str, language: str, loose: bool) -> Iterator[Quantity]:
 def readable_parts(written: str, loose: bool) -> Iterator[tuple[str, int]]:
     """ "1,2,3" is three numbers, "1,200" one."""
     bare = written.lstrip("-\u2212")
-    readings = (bare, swapped(bare)) if loose else (bare,)
+    readings = (bare, marks_swapped(bare)) if loose else (bare,)
     if not bare[:1].isdecimal() or any(ENGLISH.fullmatch(reading) for reading in readings):
         yield written, 0
         return
@@ -89,11 +91,11 @@ def read_digits(written: str, loose: bool) -> set[Any]:
         return {written}
     sign = -1 if written[0] in "-\u2212" else 1
     bare = written.lstrip("-\u2212")
-    readings = {bare, swapped(bare)} if loose else {bare}
+    readings = {bare, marks_swapped(bare)} if loose else {bare}
     return {sign * Fraction(reading.replace(",", "")) for reading in readings if ENGLISH.fullmatch(reading)}
 
 
-def swapped(written: str) -> str:
+def marks_swapped(written: str) -> str:
     return written.translate({ord("."): ",", ord(","): "."})
 
 

@@ -46,18 +46,24 @@ def with_asked(document: Document, text: str) -> dict[str, Any]:
 
 def asked_messages(document: Document) -> tuple[list[dict[str, Any]], int | None]:
     """The messages, and which of them asks."""
-    row = document.row
-    assert row is not None
-    if MESSAGES in row:
-        messages, order = row[MESSAGES], range(len(row[MESSAGES]))
-    else:
-        prompt = row[prompt_key(document)]
-        if isinstance(prompt, str):
-            return [{"role": "user", "content": prompt}], 0
-        messages = [*map(message_row, to_messages(prompt, document.id))]
-        order = range(len(messages) - 1, -1, -1)
-    place = next((n for n in order if messages[n]["role"] == "user" and messages[n]["content"].strip()), None)
-    return messages, place
+    assert document.row is not None
+    messages = row_messages(document)
+    if MESSAGES not in document.row and isinstance(document.row[prompt_key(document)], str):
+        return messages, 0
+    places = range(len(messages)) if MESSAGES in document.row else range(len(messages) - 1, -1, -1)
+    asks = (n for n in places if messages[n]["role"] == "user" and messages[n]["content"].strip())
+    return messages, next(asks, None)
+
+
+def row_messages(document: Document) -> list[dict[str, Any]]:
+    """Of a conversation all messages, of a problem those of its prompt."""
+    assert document.row is not None
+    if MESSAGES in document.row:
+        return [*document.row[MESSAGES]]
+    prompt = document.row[prompt_key(document)]
+    if isinstance(prompt, str):
+        return [{"role": "user", "content": prompt}]
+    return [*map(message_row, to_messages(prompt, document.id))]
 
 
 def prompt_key(document: Document) -> str:
@@ -72,7 +78,7 @@ def prompt_key(document: Document) -> str:
 
 def options_of(text: str) -> dict[str, str]:
     """Labels from the first letter on, with their texts up to the end of the line; empty if there are none."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     formulas = [span for span in fixed_spans(text) if span.kind in ("latex", "fence", "code")]
     marks = [
         (match, (match[1] or match[2] or match[3]).upper())
@@ -90,8 +96,8 @@ def options_of(text: str) -> dict[str, str]:
         in_order = follows is not None and follows[1] == chr(ord("A") + number + 1)
         end = follows[0].start() if follows is not None and in_order else len(text)
         value = text[match.end() : end]
-        found[letter] = " ".join((value if in_order else value.split("\n")[0]).split()).strip(" ,;")
-    return found if len(found) > 1 else {}
+        options[letter] = " ".join((value if in_order else value.split("\n")[0]).split()).strip(" ,;")
+    return options if len(options) > 1 else {}
 
 
 def changed_option(before: str, after: str) -> str:

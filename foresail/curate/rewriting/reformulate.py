@@ -28,13 +28,15 @@ from foresail.curate.asking.asking import Asking
 from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.asking.cost import Cost
 from foresail.curate.document import Document, Drop
-from foresail.curate.lineage.section import FROM, MADE
+from foresail.curate.lineage.section import FROM, MADE, row_origin
 from foresail.curate.rewriting.chrf import chrf
 from foresail.curate.rewriting.fidelity import GuessLanguage, Rules, check_rewriting
 from foresail.curate.rewriting.question import asked, with_asked
-from foresail.curate.rewriting.solving import Solve, Solver
-from foresail.curate.rewriting.styles import Style, ask_for, load_styles, read_rewriting
-from foresail.curate.rows.conversation import messages_of
+from foresail.curate.rewriting.regenerating import regenerate
+from foresail.curate.rewriting.solving import Solve, Solver, check_solutions
+from foresail.curate.rewriting.styles import REWRITTEN, Style, load_styles, rewriting_prompt
+from foresail.curate.rewriting.tagged import read_tagged
+from foresail.curate.rewriting.variant import Variant
 from foresail.curate.rows.holds import ROWS, Holds
 from foresail.curate.rows.problem import problem_of
 from foresail.curate.rows.row import MESSAGES, with_row
@@ -42,8 +44,6 @@ from foresail.curate.step import Outcome
 from foresail.recipe.tables.answerer import Answerer
 from foresail.recipe.tables.part import Part
 from foresail.recipe.tables.values import Texts
-
-BETWEEN = "~"  # a row's id and the style
 
 
 class Reformulate(Part):
@@ -97,14 +97,12 @@ class Reformulate(Part):
         requests, prompts = rewritings, variants * (characters + 1200 * documents)
         tokens = rewritings * self.answerer.max_new_tokens
         if self.answers == "regenerate":
-            requests, tokens = requests + rewritings, tokens + rewritings * self.answerer.max_new_tokens
+            requests, tokens = 2 * requests, 2 * tokens
             prompts += int(variants * characters * self.longest)
         if self.solve is not None:
-            solver, solved = (
-                self.solve.answerer or self.answerer,
-                (documents + rewritings) * self.solve.samples,
-            )
-            requests, tokens = requests + solved, tokens + solved * solver.max_new_tokens
+            solver = self.solve.answerer or self.answerer
+            solutions = (documents + rewritings) * self.solve.samples
+            requests, tokens = requests + solutions, tokens + solutions * solver.max_new_tokens
             prompts += int(self.solve.samples * characters * (1 + variants * self.longest))
         return Cost(requests=requests, prompt_characters=prompts, answer_tokens=tokens)
 
@@ -116,20 +114,6 @@ class Reformulate(Part):
         if self.solve is not None:
             solver = Solver(self.solve, Asking(self.solve.answerer or self.answerer, cache))
         return Rewriter(self, self.chosen(), ask, solver, open_model("").guess)
-
-
-@dataclass
-class Variant:
-    """One rewriting on its way; `document` is the row with it, or `drop` says why there is none."""
-
-    source: Document
-    style: Style
-    document: Document | None = None
-    drop: Drop | None = None
-
-    @property
-    def id(self) -> str:
-        return f"{self.source.id}{BETWEEN}{self.style.name}"
 
 
 @dataclass(frozen=True)
@@ -150,9 +134,9 @@ class Rewriter:
         self.rewrite(variants)
         self.drop_repeated(variants)
         if self.settings.answers == "regenerate":
-            self.regenerate([one for one in variants if one.drop is None])
+            regenerate([one for one in variants if one.drop is None], self.ask)
         if self.solver is not None:
-            self.check_solutions(self.solver, [one for one in variants if one.drop is None])
+            check_solutions(self.solver, [one for one in variants if one.drop is None])
         return [self.outcome(document, variants) for document in documents]
 
     def outcome(self, document: Document, variants: Sequence[Variant]) -> Outcome:
@@ -175,13 +159,13 @@ class Rewriter:
         return [self.styles[place] for place in sorted(places)]
 
     def rewrite(self, variants: Sequence[Variant]) -> None:
-        questions = [ask_for(asked(one.source), one.style) for one in variants]
+        questions = [rewriting_prompt(asked(one.source), one.style) for one in variants]
         answers = self.ask(questions, [one.id for one in variants])
         for one, answer in zip(variants, answers, strict=True):
             if isinstance(answer, Refused):
                 one.document, one.drop = replace(one.source, id=one.id), Drop("refused", answer.detail[:300])
                 continue
-            text = read_rewriting(answer)
+            text = read_tagged(answer, REWRITTEN)
             try:
                 one.drop = check_rewriting(asked(one.source), text, self.rules(one), self.guess)
                 one.document = self.made(one, text)
@@ -206,25 +190,24 @@ class Rewriter:
         )
 
     def made(self, one: Variant, text: str) -> Document:
-        before = one.source.metadata.get(MADE)
         made = {
             "by": "reformulate",
             "model": self.settings.answerer.name,
             "seed": self.settings.answerer.seed,
             "style": one.style.name,
-            "prompt_hash": one.style.template_hash,
-            FROM: [{"id": one.source.id, **({MADE: before} if before else {})}],
+            "prompt_hash": one.style.prompt_hash,
+            FROM: [row_origin(one.source)],
         }
         document = replace(one.source, id=one.id, metadata={**one.source.metadata, MADE: made})
         return with_row(document, with_asked(one.source, text)) if text.strip() else document
 
     def drop_repeated(self, variants: Sequence[Variant]) -> None:
         """Of two styles that say the same, the first stays."""
-        kept: dict[str, list[Variant]] = {}
+        distinct: dict[str, list[Variant]] = {}  # by the row they come from
         for one in variants:
             if one.drop is not None or one.document is None:
                 continue
-            others = kept.setdefault(one.source.id, [])
+            others = distinct.setdefault(one.source.id, [])
             text = asked(one.document)
             for other in others:
                 assert other.document is not None
@@ -233,54 +216,3 @@ class Rewriter:
                     break
             else:
                 others.append(one)
-
-    def regenerate(self, variants: Sequence[Variant]) -> None:
-        """A new answer to the new question, of conversations with one of each."""
-        asking: list[Variant] = []
-        for one in variants:
-            row = one.document.row if one.document is not None else None
-            if row is None or MESSAGES not in row:
-                continue
-            roles = [message["role"] for message in row[MESSAGES]]
-            if (
-                row.get("tools")
-                or "tool" in roles
-                or any("tool_calls" in message for message in row[MESSAGES])
-            ):
-                one.drop = Drop("has_tools", "its answer is not regenerated")
-            elif roles not in (["user", "assistant"], ["system", "user", "assistant"]):
-                one.drop = Drop("several_turns", ", ".join(roles)[:100])
-            else:
-                asking.append(one)
-        rows = [one.document.row for one in asking if one.document is not None]
-        prompts = [messages_of(row)[:-1] for row in rows if row is not None]
-        answers = self.ask(prompts, [f"{one.id}#answer" for one in asking])
-        for one, answer in zip(asking, answers, strict=True):
-            assert one.document is not None and one.document.row is not None
-            if isinstance(answer, Refused):
-                one.drop = Drop("refused", answer.detail[:300])
-            elif not answer.strip():
-                one.drop = Drop("empty", "the regenerated answer")
-            else:
-                made = one.document.metadata[MADE] | {"answer": "regenerated"}
-                document = replace(one.document, metadata={**one.document.metadata, MADE: made})
-                messages = document.row[MESSAGES] if document.row else []
-                said = [*messages[:-1], {"role": "assistant", "content": answer.strip()}]
-                one.document = with_row(document, {**(document.row or {}), MESSAGES: said})
-
-    def check_solutions(self, solver: Solver, variants: Sequence[Variant]) -> None:
-        """Originals are solved once, those of which something is left."""
-        for one in variants:
-            row = one.source.row or {}
-            if MESSAGES in row or not problem_of(one.source.id, row).answer:
-                one.drop = Drop("no_answer", "solve needs problems with answers")
-        left = [one for one in variants if one.drop is None and one.document is not None]
-        sources = {one.source.id: one.source for one in left}
-        rates = dict(zip(sources, solver.rates([*sources.values()]), strict=True))
-        rewritten = solver.rates([one.document for one in left if one.document is not None])
-        for one, rate in zip(left, rewritten, strict=True):
-            assert one.document is not None
-            original = rates[one.source.id]
-            one.drop = solver.judge(original, rate)
-            solved = {"original": round(original, 4), "rewritten": round(rate, 4)}
-            one.document = replace(one.document, metadata={**one.document.metadata, "solved": solved})

@@ -9,6 +9,7 @@ most_lost = 0.25      # less than of the original
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -16,7 +17,9 @@ from pydantic import Field
 from foresail.chat.endpoint import Refused
 from foresail.curate.asking.asking import Asking
 from foresail.curate.document import Document, Drop
+from foresail.curate.rewriting.variant import Variant
 from foresail.curate.rows.problem import problem_of
+from foresail.curate.rows.row import MESSAGES
 from foresail.data.problems.problems import end_question
 from foresail.recipe.tables.answerer import Answerer
 from foresail.recipe.tables.part import Part
@@ -73,3 +76,21 @@ class Solver:
             f"{round(rate * samples)} of {samples} solutions are right, of the original's "
             f"{round(original * samples)}",
         )
+
+
+def check_solutions(solver: Solver, variants: Sequence[Variant]) -> None:
+    """Each original is solved once, where a rewriting of it is left."""
+    for one in variants:
+        row = one.source.row or {}
+        if MESSAGES in row or not problem_of(one.source.id, row).answer:
+            one.drop = Drop("no_answer", "solve needs problems with answers")
+    left = [one for one in variants if one.drop is None and one.document is not None]
+    sources = {one.source.id: one.source for one in left}
+    rates = dict(zip(sources, solver.rates([*sources.values()]), strict=True))
+    rewritten = solver.rates([one.document for one in left if one.document is not None])
+    for one, rate in zip(left, rewritten, strict=True):
+        assert one.document is not None
+        original = rates[one.source.id]
+        one.drop = solver.judge(original, rate)
+        solved = {"original": round(original, 4), "rewritten": round(rate, 4)}
+        one.document = replace(one.document, metadata={**one.document.metadata, "solved": solved})

@@ -54,11 +54,11 @@ class Span:
 
 def fixed_spans(text: str) -> list[Span]:
     """In the order of the text; none inside another."""
-    found = []
+    spans = []
     for match in PATTERN.finditer(text):
         kind = next(name for name in KINDS if match[name] is not None)
-        found.append(Span(match[0], kind, match.start(), match.end()))
-    return found
+        spans.append(Span(match[0], kind, match.start(), match.end()))
+    return spans
 
 
 def without_spans(text: str, spans: Sequence[Span]) -> str:

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from foresail.curate.document import Drop
+from foresail.curate.document import Drop, one_line
 from foresail.curate.rewriting.chrf import chrf
-from foresail.curate.rewriting.fidelity import GuessLanguage, is_odd, is_unspaced, languages_of, shorten
+from foresail.curate.rewriting.fidelity import SHOWN, GuessLanguage, is_odd, is_unspaced, languages_of
 from foresail.curate.rewriting.placeholders import MARK
 from foresail.curate.rewriting.quantities import find_quantities, lost_quantities, new_quantities
 from foresail.curate.rewriting.wording import meta_talk
@@ -55,22 +55,24 @@ def faults(source: str, target: str, back: str, limits: Limits, guess: GuessLang
         if (alike := chrf(ours, prose)) > SAME_SCRIPT_COPY:
             yield Drop("untranslated", f"chrF {alike:.3f} with the original")
         if run := common_run(prose, ours):
-            yield Drop("untranslated", f"in both: {shorten(run)}")
-        found = languages_of(ours, guess)
+            yield Drop("untranslated", f"in both: {one_line(run, SHOWN)}")
+        guessed = languages_of(ours, guess)
         close = letters < CLOSE_LETTERS
-        if found and not any(fits(one, limits.language, close) for one in found):
-            yield Drop("language", f"{found[0]}, and {limits.language} was asked for: {shorten(ours)}")
+        if guessed and not any(is_language(one, limits.language, close) for one in guessed):
+            yield Drop(
+                "language", f"{guessed[0]}, and {limits.language} was asked for: {one_line(ours, SHOWN)}"
+            )
     yield from faults_of_numbers(prose, ours, limits)
     if (alike := chrf(theirs, prose)) < limits.least_back:
-        yield Drop("back_translation", f"chrF {alike:.3f}: {shorten(theirs)}")
-    share = sum(map(str.isalpha, theirs)) / max(1, letters)
-    if letters >= LEAST_BACK_LETTERS and not 1 - BACK_LENGTH <= share <= 1 / (1 - BACK_LENGTH):
-        yield Drop("back_translation", f"{share:.2f} of the original's letters: {shorten(theirs)}")
+        yield Drop("back_translation", f"chrF {alike:.3f}: {one_line(theirs, SHOWN)}")
+    ratio = sum(map(str.isalpha, theirs)) / max(1, letters)
+    if letters >= LEAST_BACK_LETTERS and not 1 - BACK_LENGTH <= ratio <= 1 / (1 - BACK_LENGTH):
+        yield Drop("back_translation", f"{ratio:.2f} of the original's letters: {one_line(theirs, SHOWN)}")
     old, new = find_quantities(prose, limits.source), find_quantities(theirs, limits.source)
     if missing := lost_quantities(old, new):
-        yield Drop("lost_number", f"{missing[0].text}, translated back: {shorten(theirs)}")
+        yield Drop("lost_number", f"{missing[0].text}, translated back: {one_line(theirs, SHOWN)}")
     if added := new_quantities(old, new):
-        yield Drop("new_number", f"{added[0].text}, translated back: {shorten(theirs)}")
+        yield Drop("new_number", f"{added[0].text}, translated back: {one_line(theirs, SHOWN)}")
 
 
 def faults_of_form(source: str, target: str, limits: Limits) -> Iterator[Drop]:
@@ -85,7 +87,7 @@ def faults_of_form(source: str, target: str, limits: Limits) -> Iterator[Drop]:
     if (again := repeated(target)) > repeated(source):
         yield Drop("said_twice", f"{again} sentences")
     if said := meta_talk(target, source):
-        yield Drop("meta_talk", shorten(said))
+        yield Drop("meta_talk", one_line(said, SHOWN))
 
 
 def faults_of_numbers(source: str, target: str, limits: Limits) -> Iterator[Drop]:
@@ -94,11 +96,11 @@ def faults_of_numbers(source: str, target: str, limits: Limits) -> Iterator[Drop
     digits = find_quantities(source, "", loose=loose)
     said = find_quantities(target, limits.language, loose=loose)
     if missing := lost_quantities(digits, said):
-        yield Drop("lost_number", f"{missing[0].text}, in: {shorten(target)}")
+        yield Drop("lost_number", f"{missing[0].text}, in: {one_line(target, SHOWN)}")
     known = find_quantities(source, limits.source, loose=loose)
     added = lost_quantities(find_quantities(target, "", loose=loose), known)  # each as often as it was
     if added and limits.source in WORDS_READ:
-        yield Drop("new_number", f"{added[0].text}, in: {shorten(target)}")
+        yield Drop("new_number", f"{added[0].text}, in: {one_line(target, SHOWN)}")
 
 
 def common_run(source: str, target: str) -> str:
@@ -117,10 +119,11 @@ def common_run(source: str, target: str) -> str:
 
 def repeated(text: str) -> int:
     """Sentences that stand there again."""
-    found = [" ".join(part.split()) for part in SENTENCES.split(text)]
-    long = [part for part in found if len(part) >= 12]
+    sentences = [" ".join(part.split()) for part in SENTENCES.split(text)]
+    long = [sentence for sentence in sentences if len(sentence) >= 12]
     return len(long) - len({*long})
 
 
-def fits(found: str, wanted: str, close: bool) -> bool:
-    return found == wanted or (close and any({found, wanted} <= pair for pair in CLOSE))
+def is_language(guessed: str, expected: str, close: bool) -> bool:
+    """`close`: a short text, which may be in either language of a pair that is alike."""
+    return guessed == expected or (close and any({guessed, expected} <= pair for pair in CLOSE))

@@ -81,9 +81,9 @@ def lost_constraint(before: str, after: str) -> str:
     for pair in wording()["opposite"]:
         for mine, theirs in ((pair["one"], pair["other"]), (pair["other"], pair["one"])):
             if has(old, mine) > has(new, mine) and has(new, theirs) > has(old, theirs):
-                said = [word for word in mine if old[word] > new[word]]
-                says = [word for word in theirs if new[word] > old[word]]
-                return f"{', '.join(said)} became {', '.join(says)}"
+                gone = [word for word in mine if old[word] > new[word]]
+                come = [word for word in theirs if new[word] > old[word]]
+                return f"{', '.join(gone)} became {', '.join(come)}"
     return ""
 
 
@@ -96,12 +96,12 @@ def has(words: Mapping[str, int], group: Sequence[str]) -> int:
 
 def units_beside(text: str, quantity: Quantity, near: int = 1) -> set[str]:
     """The units right behind a number, or the sign before it."""
-    found = set()
+    units = set()
     before = text[max(0, quantity.start - 3) : quantity.start].strip().lower()
     for size in (1, 2):
-        sign, rest = before[-size:], before[:-size]
-        if sign in unit_names() and not rest[-1:].isalnum():
-            found.add(unit_names()[sign])
+        sign, earlier = before[-size:], before[:-size]
+        if sign in unit_names() and not earlier[-1:].isalnum():
+            units.add(unit_names()[sign])
     place = quantity.end
     for _ in range(near):
         match = BESIDE.search(text, place, place + 30)
@@ -109,10 +109,10 @@ def units_beside(text: str, quantity: Quantity, near: int = 1) -> set[str]:
             break
         for form in (match[0].lower(), match[0].lower().partition("/")[0]):
             if form in unit_names() and (len(form) > 1 or match.start() - place <= 1):
-                found.add(unit_names()[form])
+                units.add(unit_names()[form])
                 break
         place = match.end()
-    return found
+    return units
 
 
 def lost_unit(before: str, old: Sequence[Quantity], after: str, new: Sequence[Quantity]) -> str:

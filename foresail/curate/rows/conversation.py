@@ -29,8 +29,8 @@ def conversation_row(columns: Mapping[str, Any], place: str) -> dict[str, Any]:
     messages = to_conversation(row)
     tools = read_tools(columns.get("tools"), f"{place}: tools")
     used = {*form, *BESIDE_FORM.get(form, ()), "system", "tools"}
-    rest = {name: value for name, value in columns.items() if name not in used}
-    return {"messages": [*map(message_row, messages)], **({"tools": [*tools]} if tools else {}), **rest}
+    others = {name: value for name, value in columns.items() if name not in used}
+    return {"messages": [*map(message_row, messages)], **({"tools": [*tools]} if tools else {}), **others}
 
 
 def message_row(message: Message) -> dict[str, Any]:

@@ -148,8 +148,8 @@ def share_of_rest(
     text = np.bincount(traits["group"], expected * traits["bytes"], minlength=max(len(names), 1))
     fixed = np.array([settings.share_by_group.get(name, np.nan) for name in names] or [np.nan])
     free = np.where(np.isnan(fixed), text, 0.0)
-    rest = max(1.0 - float(np.nansum(fixed)), 0.0)
-    return np.where(np.isnan(fixed), free * rest / max(float(free.sum()), 1e-300), fixed)
+    remaining = max(1.0 - float(np.nansum(fixed)), 0.0)
+    return np.where(np.isnan(fixed), free * remaining / max(float(free.sum()), 1e-300), fixed)
 
 
 def reach(expected: np.ndarray, sizes: np.ndarray, target: float, most: float) -> float:

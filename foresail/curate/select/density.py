@@ -94,11 +94,13 @@ def nearest_core(points_NC: Array, cores_MC: Array, labels_M: Array, eps: float)
 def distances_to_neighbours(points_NC: Array, sample: Array, neighbours: int) -> Array:
     """Of each row of the sample, how far the last of its nearest `neighbours` is, itself included; ascending."""
     last = min(neighbours, len(points_NC)) - 1
-    found = [
+    squares_of_last = [
         np.partition(squares, last, axis=1)[:, last]
         for _, squares in square_distances(points_NC[sample], points_NC)
     ]
-    return np.sort(np.sqrt(np.maximum(np.concatenate(found), 0))) if found else np.zeros(0)
+    return (
+        np.sort(np.sqrt(np.maximum(np.concatenate(squares_of_last), 0))) if squares_of_last else np.zeros(0)
+    )
 
 
 def square_distances(points_NC: Array, others_MC: Array) -> Iterator[tuple[int, Array]]:

@@ -44,7 +44,7 @@ def similarities(
     settings: SelectionPlan, embedder: Embedder, batch: Sequence[Document], vectors_ND: Array
 ) -> Array:
     """Cosine of question and answer; nan where one of them is missing."""
-    found = np.full(len(batch), np.nan, np.float32)
+    cosines = np.full(len(batch), np.nan, np.float32)
     answers = [part_of(document, "answer") for document in batch]
     numbers = [number for number, answer in enumerate(answers) if answer.strip()]
     if numbers:
@@ -53,8 +53,8 @@ def similarities(
         if settings.of != "prompt":
             asked_MD = embedder.embed([part_of(batch[number], "prompt") for number in numbers])
         is_asked = np.any(asked_MD != 0, axis=1)
-        found[numbers] = np.where(is_asked, np.sum(asked_MD * answers_MD, axis=1), np.nan)
-    return found
+        cosines[numbers] = np.where(is_asked, np.sum(asked_MD * answers_MD, axis=1), np.nan)
+    return cosines
 
 
 def draw(seed: int, name: str) -> float:

@@ -1,7 +1,7 @@
 """Fuzzy labels: the clusters that a row belongs to, noise included, as fuzzy c-means has them with exponent 2.
 
 A clustered row belongs to its own cluster by half, and by distance to all near ones by the other half. A row of
-noise belongs to near clusters by (eps / distance to the nearest core row) ** 2 in all; the rest of it is alone.
+noise belongs to near clusters by (eps / distance to the nearest core row) ** 2 in all; else it is alone.
 
 Legend: N rows, K clusters, M memberships of a row, C coordinates.
 """

@@ -30,6 +30,6 @@ def project(blocks: Blocks, components: int) -> tuple[Array, float]:
     values_D, vectors_DD = np.linalg.eigh(products_DD / count - np.outer(mean_D, mean_D))
     basis_DC = vectors_DD[:, ::-1][:, :components]
     values_D = np.maximum(values_D, 0)
-    kept = float(values_D[::-1][:components].sum() / max(values_D.sum(), 1e-30))
+    variance = float(values_D[::-1][:components].sum() / max(values_D.sum(), 1e-30))
     points = [((vectors_ND - mean_D) @ basis_DC).astype(np.float32) for vectors_ND in blocks()]
-    return np.concatenate(points), kept
+    return np.concatenate(points), variance

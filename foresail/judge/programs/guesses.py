@@ -1,4 +1,4 @@
-"""Programs that pass tests without solving anything: they return a constant, or what they were given.
+"""Programs that pass tests without solving anything: they return a constant or an argument.
 
 guesses(task) -> [Guess(name="None", program=Program("def add(*args, **names): …")), …]
 
@@ -16,10 +16,10 @@ from foresail.judge.programs.task import CodeTask, write_literal
 from foresail.judge.script_names import unexplained_names
 
 CONSTANTS = ("None", "True", "False", "0", "1", "-1", "''", "[]", "{}", "()")
-GIVEN = {
-    "the first argument": "given[0] if given else None",
-    "the last argument": "given[-1] if given else None",
-    "the length of the first argument": "len(given[0]) if given and hasattr(given[0], '__len__') else 0",
+ARGUMENTS = {
+    "the first argument": "passed[0] if passed else None",
+    "the last argument": "passed[-1] if passed else None",
+    "the length of the first argument": "len(passed[0]) if passed and hasattr(passed[0], '__len__') else 0",
 }
 LONGEST = 2000  # characters of an expected value
 
@@ -44,7 +44,7 @@ def guesses(task: CodeTask) -> Iterator[Guess]:
     values = [*constants, *(value for value in expected(task) if value not in constants)]
     for value in values:
         yield Guess(name=value[:60], program=returning(entry, value))
-    for name, expression in GIVEN.items():
+    for name, expression in ARGUMENTS.items():
         yield Guess(name=name, program=returning(entry, expression))
 
 
@@ -124,7 +124,7 @@ def returning(entry: str, value: str) -> Program:
 
 
 def function(name: str, value: str, first: str = "") -> str:
-    return f"def {name}({first}*args, **names):\n    given = [*args, *names.values()]\n    return {value}\n"
+    return f"def {name}({first}*args, **names):\n    passed = [*args, *names.values()]\n    return {value}\n"
 
 
 def indent(source: str) -> str:

@@ -65,9 +65,9 @@ def defused(text: str) -> str:
     return TAGS.sub(lambda match: f"{match[0]} ", text)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, max_chars: int) -> str:
     """The beginning and the end of a long text, and between them how much is missing."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    half = most // 2
-    return text[: most - half] + LEFT_OUT.format(len(text) - most) + text[len(text) - half :]
+    half = max_chars // 2
+    return text[: max_chars - half] + LEFT_OUT.format(len(text) - max_chars) + text[len(text) - half :]

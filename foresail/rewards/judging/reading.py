@@ -33,10 +33,10 @@ def read_object(answer: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def after_thinking(answer: str) -> str:
-    _, closed, rest = answer.rpartition("</think>")
+    _, closed, behind = answer.rpartition("</think>")
     if not closed and "<think>" in answer:
         raise Unreadable("endless_thinking", "the answer ends before its thinking does")
-    return rest if closed else answer
+    return behind if closed else answer
 
 
 def parse_object(text: str) -> dict[str, Any]:

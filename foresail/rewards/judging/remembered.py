@@ -11,7 +11,7 @@ from typing import Any
 from foresail.chat.answering import Answer, Conversations
 from foresail.chat.endpoint import Note, Refused, no_note
 
-KEPT = 65_536  # answers
+MOST_ANSWERS = 65_536  # the oldest is forgotten first
 
 
 class Remembered:
@@ -43,7 +43,7 @@ class Remembered:
                 replies[keys[number]] = reply
                 if isinstance(reply, str):
                     self.answers[keys[number]] = reply
-        while len(self.answers) > KEPT:
+        while len(self.answers) > MOST_ANSWERS:
             del self.answers[next(iter(self.answers))]
         for number, key in enumerate(keys):
             note(number, replies[key])

@@ -31,7 +31,7 @@ _OUTSIDE = " \t\r\n*_`\"'“”‘’「」《》«»"
 _SPACE = re.compile(r"\s+")
 
 
-class Found(NamedTuple):
+class FinalAnswer(NamedTuple):
     """`text` is the answer; without one, `why` says so, and `several` that there is more than one."""
 
     text: str | None
@@ -39,10 +39,10 @@ class Found(NamedTuple):
     several: bool = False
 
 
-NOTHING = Found(None, "no answer stands after the thinking")
+NOTHING = FinalAnswer(None, "no answer stands after the thinking")
 
 
-def find_answer(response: str) -> Found:
+def find_answer(response: str) -> FinalAnswer:
     final = visible_text(response)
     if not final:
         return NOTHING
@@ -56,11 +56,11 @@ def find_answer(response: str) -> Found:
     different = {normalise(span): span for span in spans}
     if len(different) > 1:
         shown = " and ".join(span[:30] for span in list(different.values())[:3])
-        return Found(None, f"several answers: {shown}", several=True)
+        return FinalAnswer(None, f"several answers: {shown}", several=True)
     return checked_length(spans[-1])
 
 
-def find_object(response: str) -> Found:
+def find_object(response: str) -> FinalAnswer:
     """The text in which a JSON object stands: after the last label, else all of it."""
     final = visible_text(response)
     if not final:
@@ -69,10 +69,10 @@ def find_object(response: str) -> Found:
     return checked_length((final[labels[-1].end() :] if labels else final).strip())
 
 
-def checked_length(text: str) -> Found:
+def checked_length(text: str) -> FinalAnswer:
     if len(text) > LONGEST:
-        return Found(None, f"longer than {LONGEST} characters", several=True)
-    return Found(text) if text else NOTHING
+        return FinalAnswer(None, f"longer than {LONGEST} characters", several=True)
+    return FinalAnswer(text) if text else NOTHING
 
 
 def visible_text(response: str) -> str:

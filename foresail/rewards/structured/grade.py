@@ -15,7 +15,7 @@ from typing import Any
 
 from foresail.records import Problem, Verdict
 from foresail.rewards.structured import constraints, objects, values
-from foresail.rewards.structured.final_answer import Found, find_answer, find_object, normalise
+from foresail.rewards.structured.final_answer import FinalAnswer, find_answer, find_object, normalise
 
 KINDS = ("choice", "number", "text", "list", "json", "constraints")
 SHOWN_CHARS = 60  # characters of each side that `detail` keeps
@@ -31,20 +31,20 @@ def grade(problem: Problem, response: str) -> Verdict:
         why = f"the column check or the answer cannot be used: {type(error).__name__}: {error}"
         return Verdict(status="ungradable", score=0.0, detail=why[:300])
     try:
-        found = find_object(response) if kind == "json" else find_answer(response)
-        if found.text is None:
-            return refused(found)
-        right = compare(found.text)
+        final = find_object(response) if kind == "json" else find_answer(response)
+        if final.text is None:
+            return refused(final)
+        right = compare(final.text)
     except Exception as error:  # of what the response is: it must not drop its group by it
         why = f"the answer cannot be read: {type(error).__name__}: {error}"
         return Verdict(status="wrong", score=0.0, detail=why[:300])
-    detail = f"{kind}: {shorten(found.text)} against {shorten(problem.answer)}"
+    detail = f"{kind}: {shorten(final.text)} against {shorten(problem.answer)}"
     return Verdict(status="correct" if right else "wrong", score=float(right), detail=detail)
 
 
-def refused(found: Found) -> Verdict:
-    status: Any = "wrong" if found.several else "unparsable"
-    return Verdict(status=status, score=0.0, detail=found.why)
+def refused(final: FinalAnswer) -> Verdict:
+    status: Any = "wrong" if final.several else "unparsable"
+    return Verdict(status=status, score=0.0, detail=final.why)
 
 
 def comparison(problem: Problem) -> tuple[str, Compare]:
@@ -79,8 +79,8 @@ def ballot(response: str) -> str | None:
         whole = find_object(response)
         if whole.text is not None and "{" in whole.text:
             return objects.canonical(whole.text)
-        found = find_answer(response)
-        return None if found.text is None else normalise(found.text)
+        final = find_answer(response)
+        return None if final.text is None else normalise(final.text)
     except Exception:  # what cannot be read has no vote
         return None
 

@@ -67,10 +67,10 @@ def check_depth(text: str) -> None:
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = {normalise(key): value for key, value in pairs}
-    if len(found) < len(pairs):
+    fields = {normalise(key): value for key, value in pairs}
+    if len(fields) < len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return fields
 
 
 def refuse(constant: str) -> Any:

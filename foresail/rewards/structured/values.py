@@ -86,7 +86,7 @@ def several(answer: str, check: Mapping[str, Any]) -> Compare:
         raise ValueError("check.items is empty")
 
     def compare(text: str) -> bool:
-        return any(found == items for found in readings(text, words))
+        return any(reading == items for reading in readings(text, words))
 
     return compare
 

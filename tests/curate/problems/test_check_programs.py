@@ -6,7 +6,7 @@ import pytest
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.problems.code_prompt import CodePrompt
-from foresail.curate.problems.columns import asked
+from foresail.curate.problems.columns import prompt_of
 from foresail.curate.problems.programs import CheckPrograms
 from foresail.curate.rows.row import read_row
 from foresail.judge.grader import CodeGrader
@@ -108,7 +108,7 @@ def test_a_completed_prompt_says_what_to_write_and_is_graded(row):
     assert isinstance(document, Document)
     complete = CodePrompt().open()(document)
     assert isinstance(complete, Document) and complete.row is not None
-    prompt = asked(complete.row)
+    prompt = prompt_of(complete.row)
     assert ("add(1, 2) == 3" in prompt) if row is MBPP else ("twice" in prompt and "def double" in prompt)
     assert isinstance(outcome(complete.row), Document)
     problem = Problem(id="a", prompt=(), answer="", extra=complete.row)

@@ -11,12 +11,12 @@ import pytest
 from planted_faults import sound
 
 from foresail.curate.document import Document, Drop
-from foresail.curate.problems.balance import Balance, even_quotas
 from foresail.curate.problems.kind import ProblemKind
 from foresail.curate.problems.majority import Majority, outvoting
 from foresail.curate.problems.pass_rates import PassRates
 from foresail.curate.problems.same_problems import SameProblems
 from foresail.curate.rows.row import read_row
+from foresail.curate.select.balance import Balance, even_quotas
 
 
 def problems(rows: list[dict]) -> list[Document]:

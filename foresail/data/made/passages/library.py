@@ -50,13 +50,13 @@ def read_library(file: str, corpus: str | None) -> Library:
         for title, text in context_of(row):
             passages.setdefault(title, Passage(title=title, text=text))
     questions = [read_question(row, number, file, passages) for number, row in enumerate(rows)]
-    kept = tuple(question for question in questions if question is not None)
-    if not kept:
+    answerable = tuple(question for question in questions if question is not None)
+    if not answerable:
         raise ValueError(
             f"{file} has no question whose passages are known; rows need question, answer, and context with "
             "supporting_facts, or titles of a corpus (corpus=FILE)"
         )
-    return Library(questions=kept, passages=tuple(passages.values()))
+    return Library(questions=answerable, passages=tuple(passages.values()))
 
 
 def read_passages(corpus: str) -> dict[str, Passage]:

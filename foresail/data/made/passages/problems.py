@@ -20,7 +20,7 @@ from foresail.records import Message, Problem
 
 SOURCE = "passage-qa"
 ROUNDS = 20  # times that a question is asked in one way; then passages repeat too much
-ONE_IN = 10  # questions kept for split=test
+ONE_IN = 10  # questions is for split=test
 
 
 def make_problems(

@@ -65,18 +65,18 @@ class Shown:
 
 def pairs(scene: Scene, offer: Offer, shown: Shown) -> list[tuple[str, str]]:
     """[("Brand", "Velmora"), ("Color", "blue"), ("Price", "$50.88")], without the name."""
-    found = []
+    facts = []
     if shown.brand and offer.product.brand is not None:
-        found.append((scene.label("brand"), offer.product.brand))
+        facts.append((scene.label("brand"), offer.product.brand))
     if shown.options:
-        found += [(capital(attribute), value) for attribute, value in offer.variant.options]
+        facts += [(capital(attribute), value) for attribute, value in offer.variant.options]
     if shown.price and offer.variant.price is not None:
-        found.append((scene.label("price"), scene.money(offer.price)))
+        facts.append((scene.label("price"), scene.money(offer.price)))
     if shown.stock and offer.variant.in_stock is not None:
-        found.append(
+        facts.append(
             (scene.label("stock"), scene.label("in_stock" if offer.variant.in_stock else "sold_out"))
         )
-    return found
+    return facts
 
 
 def capital(text: str) -> str:

@@ -45,12 +45,12 @@ class Language:
 
     def number(self, hundredths: int, decimals: int = 2) -> str:
         """number(123450) -> "1,234.50"; with no decimals "1,235" is never rounded to: the value must be whole."""
-        whole, rest = divmod(hundredths, 100)
+        whole, fraction = divmod(hundredths, 100)
         digits = f"{whole:,}".replace(",", self.marks["thousands"])
         if not decimals:
-            assert rest == 0
+            assert fraction == 0
             return digits
-        return f"{digits}{self.marks['decimal']}{rest:02d}"
+        return f"{digits}{self.marks['decimal']}{fraction:02d}"
 
     def money(self, hundredths: int, currency: str, decimals: int) -> str:
         pattern = self.words["currency"].get(currency, self.words["currency"]["other"])

@@ -1,8 +1,8 @@
-"""Which row has which number: task, language, form, what it is about, and which phrase.
+"""The row of each number: its task, language and form, what it is about, and its phrase.
 
-Numbers are cut into blocks of one row for each task in each language, in a random order. Within a task and language
-the forms take turns, each takes its anchors in a random order, and phrases take turns. An anchor comes again, with
-another phrase, when all have come; when phrases and anchors are used up, the table gives no more rows.
+A block of numbers has one row for each task in each language, in a random order. Within a task and language the
+forms take turns, each goes through its anchors in a random order, and phrases take turns. An anchor comes again, with
+another phrase, when all have come. When phrases and anchors are used up, the table gives no more rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Deck:
+class Stratum:
     """The anchors of a form in one language, and how many phrases each can have."""
 
     form: Form
@@ -74,14 +74,14 @@ class Plan:
         }
 
     @cached_property
-    def decks(self) -> dict[tuple[str, str], tuple[Deck, ...]]:
+    def strata(self) -> dict[tuple[str, str], tuple[Stratum, ...]]:
         """Of each cell, the forms that have anchors."""
         _, phrases = SPLITS[self.split]
-        decks = {}
+        strata = {}
         for task, code in self.cells:
             of_task = read_language(code).phrases[task]
-            found = [
-                Deck(
+            of_forms = [
+                Stratum(
                     form=form,
                     anchors=form.anchors(self.pools[code])
                     if self.table.columns.issuperset(form.needs)
@@ -90,37 +90,40 @@ class Plan:
                 )
                 for form in TASKS[task]
             ]
-            decks[task, code] = tuple(deck for deck in found if deck.anchors)
-        return decks
+            strata[task, code] = tuple(stratum for stratum in of_forms if stratum.anchors)
+        return strata
 
     @cached_property
-    def most(self) -> int:
+    def capacity(self) -> int:
         """How many different rows there are, with as many of each task and language."""
-        return len(self.cells) * min(sum(deck.size for deck in self.decks[cell]) for cell in self.cells)
+        return len(self.cells) * min(
+            sum(stratum.size for stratum in self.strata[cell]) for cell in self.cells
+        )
 
     def smallest(self) -> str:
         """The task that ends first."""
-        task, _ = min(self.cells, key=lambda cell: sum(deck.size for deck in self.decks[cell]))
+        task, _ = min(self.cells, key=lambda cell: sum(stratum.size for stratum in self.strata[cell]))
         return task
 
     def empty_tasks(self) -> list[str]:
-        return list(dict.fromkeys(task for task, code in self.cells if not self.decks[task, code]))
+        return list(dict.fromkeys(task for task, code in self.cells if not self.strata[task, code]))
 
     def place(self, number: int) -> Place:
         block, position = divmod(number, len(self.cells))
         task, code = self.cells[block_order(len(self.cells), self.seed, block)[position]]
-        decks = self.decks[task, code]
-        deck, turn = take_turns([deck.size for deck in decks], block, self.languages.index(code))
-        form = decks[deck].form
-        count = len(decks[deck].anchors)
+        strata = self.strata[task, code]
+        which, turn = take_turns([stratum.size for stratum in strata], block, self.languages.index(code))
+        stratum = strata[which]
+        form = stratum.form
+        count = len(stratum.anchors)
         again, turn = divmod(turn, count)
         return Place(
             task=task,
             language=read_language(code),
             pool=self.pools[code],
             form=form,
-            anchor=decks[deck].anchors[shuffled(turn, count, self.seed, task, form.name, code)],
-            phrase=(turn + again) % decks[deck].phrases,
+            anchor=stratum.anchors[shuffled(turn, count, self.seed, task, form.name, code)],
+            phrase=(turn + again) % stratum.phrases,
         )
 
 
@@ -130,15 +133,15 @@ def block_order(count: int, seed: int, block: int) -> tuple[int, ...]:
 
 
 def take_turns(sizes: Sequence[int], turn: int, first: int) -> tuple[int, int]:
-    """Which deck's turn it is, and which of its own it is; a deck that is used up is left out.
+    """Which stratum's turn it is, and which of its own it is; a stratum that is used up is left out.
 
     take_turns([5, 1, 5], 3, 0) -> (0, 1); after one turn each the second is used up.
     """
     order = [*range(first % len(sizes), len(sizes)), *range(first % len(sizes))]
-    done = 0  # turns of each deck that is left
+    done = 0  # turns of each stratum that is left
     while True:
-        left = [deck for deck in order if sizes[deck] > done]
-        rounds = min(sizes[deck] for deck in left) - done
+        left = [stratum for stratum in order if sizes[stratum] > done]
+        rounds = min(sizes[stratum] for stratum in left) - done
         if turn < rounds * len(left):
             return left[turn % len(left)], done + turn // len(left)
         turn -= rounds * len(left)

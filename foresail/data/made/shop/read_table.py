@@ -125,11 +125,11 @@ def _find_columns(path: Path, rows: list[tuple[str, Columns]], named: Mapping[st
     known = list(dict.fromkeys(name for _, row in rows for name in row))
     columns: dict[str, Any] = {}
     for noun, usual in NAMES.items():
-        found = named.get(noun) or next(
-            (name for want in usual for name in known if name.casefold() == want), None
+        column = named.get(noun) or next(
+            (name for usual_name in usual for name in known if name.casefold() == usual_name), None
         )
-        if found is not None:
-            columns[noun] = _known(path, noun, found, known)
+        if column is not None:
+            columns[noun] = _known(path, noun, column, known)
     if "title" not in columns:
         raise ValueError(
             f"{path} has no column title or name; name the one with the product's name with title=…; its columns "

@@ -33,9 +33,9 @@ def make_rows(options: Mapping[str, str], count: int, seed: int) -> ShopRows:
         split=split,
     )
     check_plan(plan)
-    if not 1 <= count <= plan.most:
+    if not 1 <= count <= plan.capacity:
         raise ValueError(
-            f"{SOURCE}: count {count} is not between 1 and {plan.most}: so many different rows "
+            f"{SOURCE}: count {count} is not between 1 and {plan.capacity}: so many different rows "
             f"{table.name} gives for {split}, evenly by task and language ({plan.smallest()} ends first); lower "
             "count, or leave that task out"
         )
@@ -66,8 +66,8 @@ def check_plan(plan: Plan) -> None:
         why = (
             f"{count} of {len(table.products)} products of {table.name} are for {products}, which are too few"
         )
-    rest = [task for task in plan.tasks if task not in empty]
-    leave = f"leave them out: tasks={'+'.join(rest)}" if rest else "give a larger table"
+    others = [task for task in plan.tasks if task not in empty]
+    leave = f"leave them out: tasks={'+'.join(others)}" if others else "give a larger table"
     raise ValueError(f"{SOURCE}: no rows for {', '.join(empty)}: {why}, or {leave}")
 
 

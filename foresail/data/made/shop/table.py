@@ -76,11 +76,11 @@ class Table:
     @cached_property
     def columns(self) -> frozenset[str]:
         """Those of `COLUMNS` that some product has."""
-        found = set()
+        columns = set()
         for product, variant in self.variants():
             has = (product.brand, product.category, variant.price, variant.in_stock, variant.options or None)
-            found |= {column for column, value in zip(COLUMNS, has, strict=True) if value is not None}
-        return frozenset(found)
+            columns |= {column for column, value in zip(COLUMNS, has, strict=True) if value is not None}
+        return frozenset(columns)
 
     def variants(self) -> Iterator[tuple[Product, Variant]]:
         return ((product, variant) for product in self.products for variant in product.variants)

@@ -83,14 +83,14 @@ def write_order(scene: Scene, anchor: Anchor) -> Draft:
             agent(scene, scene.fragment("dialogue", "changed")),
             customer(scene, scene.fragment("dialogue", "recount").format(quantity=quantity)),
         ]
-    wanted = {"product": offer.name, "quantity": quantity, "options": options}
+    fields = {"product": offer.name, "quantity": quantity, "options": options}
     return Draft(
         slots={
             "dialogue": "\n".join(lines),
-            "keys": quoted(scene, list(wanted)),
+            "keys": quoted(scene, list(fields)),
             "options": quoted(scene, list(options)),
         },
-        answer=json.dumps(wanted, ensure_ascii=False),
+        answer=json.dumps(fields, ensure_ascii=False),
         check={"kind": "json"},
         offers=[offer],
         asked={"first": first, "wished": wished, "quantity": quantity},

@@ -26,17 +26,17 @@ def advertisement(scene: Scene, offer: Offer) -> str:
 def write_json(scene: Scene, offer: Anchor) -> Draft:
     options = dict(offer.variant.options)
     keys = scene.rng.sample(list(options), min(len(options), scene.rng.choice((2, 3))))
-    wanted: dict[str, str | None] = {key: options[key] for key in keys}
+    fields: dict[str, str | None] = {key: options[key] for key in keys}
     foreign = [name for name in scene.pool.attributes if not any(near(name, own) for own in options)]
     if foreign and scene.rng.random() < MISSING:
-        wanted[scene.rng.choice(foreign)] = None
-    wanted = dict(scene.rng.sample(list(wanted.items()), len(wanted)))
+        fields[scene.rng.choice(foreign)] = None
+    fields = dict(scene.rng.sample(list(fields.items()), len(fields)))
     return Draft(
-        slots={"text": advertisement(scene, offer), "keys": quoted(scene, list(wanted))},
-        answer=json.dumps(wanted, ensure_ascii=False),
+        slots={"text": advertisement(scene, offer), "keys": quoted(scene, list(fields))},
+        answer=json.dumps(fields, ensure_ascii=False),
         check={"kind": "json"},
         offers=[offer],
-        asked={"keys": list(wanted)},
+        asked={"keys": list(fields)},
     )
 
 

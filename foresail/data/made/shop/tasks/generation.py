@@ -49,7 +49,7 @@ def noted(pool: Pool) -> list[Offer]:
 
 def write_listing(scene: Scene, offer: Anchor) -> Draft:
     price = plain_number(offer.price)
-    wanted = {
+    fields = {
         "title": offer.name,
         **({"brand": offer.product.brand} if offer.product.brand else {}),
         "price": float(price) if "." in price else int(price),
@@ -58,10 +58,10 @@ def write_listing(scene: Scene, offer: Anchor) -> Draft:
     return Draft(
         slots={
             "note": advertisement(scene, offer) + scene.reason("costs", price=scene.money(offer.price)),
-            "keys": quoted(scene, list(wanted)),
+            "keys": quoted(scene, list(fields)),
             "options": quoted(scene, [name for name, _ in offer.variant.options]),
         },
-        answer=json.dumps(wanted, ensure_ascii=False),
+        answer=json.dumps(fields, ensure_ascii=False),
         check={"kind": "json"},
         offers=[offer],
     )

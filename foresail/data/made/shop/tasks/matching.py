@@ -43,8 +43,8 @@ def write_relevance(scene: Scene, offer: Anchor) -> Draft:
         searched = offer.product
         other = scene.rng.choice([one for one in siblings(offer) if unlike(offer, one)])
         differing = scene.rng.choice(unlike(offer, other))
-        rest = [option for option in some(scene, other.variant.options) if option != differing]
-        options = scene.rng.sample(both := [differing, *rest[:2]], len(both))
+        others = [option for option in some(scene, other.variant.options) if option != differing]
+        options = scene.rng.sample(both := [differing, *others[:2]], len(both))
     else:
         searched = another_kind(scene, offer)
         options = some(scene, scene.rng.choice([v for v in searched.variants if v.options]).options)
@@ -99,8 +99,8 @@ def write_which(scene: Scene, offer: Anchor) -> Draft:
     """Beside the offer stand a variant that differs in what is searched, and two other products."""
     other = scene.rng.choice([one for one in siblings(offer) if unlike(one, offer)])
     differing = scene.rng.choice(unlike(other, offer))
-    rest = [option for option in some(scene, offer.variant.options) if option != differing]
-    options = scene.rng.sample(both := [differing, *rest[:1]], len(both))
+    others = [option for option in some(scene, offer.variant.options) if option != differing]
+    options = scene.rng.sample(both := [differing, *others[:1]], len(both))
     products = (one for one in scene.pool.others(offer.product, scene.rng) if one.attributes)
     listed = [offer, other]
     for product in islice(products, OTHERS):

@@ -97,8 +97,8 @@ def write_budget(scene: Scene, offer: Anchor) -> Draft:
     grid = min(step_of(least), offer.price // 200 * 100) or max(1, offer.price // 2)
     if scene.pool.table.decimals == 0:
         grid = max(100, grid // 100 * 100)
-    most = (least + offer.price - 1) // grid
-    budget = grid * scene.rng.randint(-(-least // grid), most)
+    highest = (least + offer.price - 1) // grid
+    budget = grid * scene.rng.randint(-(-least // grid), highest)
     left = budget - fee
     return Draft(
         slots={"card": card(scene, offer, PRICED), "budget": scene.money(budget), "fee": scene.money(fee)},

@@ -76,42 +76,42 @@ Question = tuple[Product, str, str, str]
 
 
 def listable(pool: Pool) -> list[Question]:
-    """A product, a value of one attribute, and another attribute with several values, some in stock."""
+    """A product, an attribute with a fixed value, and another attribute with several values, some in stock."""
     return [
-        (product, given, value, asked)
+        (product, fixed, value, asked)
         for product in pool.products
         if all(variant.in_stock is not None for variant in product.variants)
-        for given, values in product.attributes.items()
+        for fixed, values in product.attributes.items()
         for value in values
         for asked, its in product.attributes.items()
-        if asked != given
+        if asked != fixed
         and len(its) > 1
         and not any("," in one or "、" in one for one in its)
-        and answers(offers_of(product, product.variants), given, value, asked)
+        and answers(offers_of(product, product.variants), fixed, value, asked)
     ]
 
 
-def answers(offers: list[Offer], given: str, value: str, asked: str) -> list[str]:
-    found = {
+def answers(offers: list[Offer], fixed: str, value: str, asked: str) -> list[str]:
+    values = {
         has: None
         for offer in offers
-        if offer.variant.in_stock and offer.variant.option(given) == value
+        if offer.variant.in_stock and offer.variant.option(fixed) == value
         if (has := offer.variant.option(asked)) is not None
     }
-    return list(found)
+    return list(values)
 
 
 def write_values(scene: Scene, anchor: Anchor) -> Draft:
-    product, given, value, asked = anchor
+    product, fixed, value, asked = anchor
     every = offers_of(product, product.variants)
-    fitting = [offer for offer in every if offer.variant.option(given) == value]
-    others = [offer for offer in every if offer.variant.option(given) != value]
+    fitting = [offer for offer in every if offer.variant.option(fixed) == value]
+    others = [offer for offer in every if offer.variant.option(fixed) != value]
     # one that is in stock must be listed, so that there is an answer
     sure = next(
         offer for offer in fitting if offer.variant.in_stock and offer.variant.option(asked) is not None
     )
-    rest = [offer for offer in fitting if offer != sure]
-    listed = [sure, *scene.rng.sample(rest, min(len(rest), LISTED - 2))]
+    also_fitting = [offer for offer in fitting if offer != sure]
+    listed = [sure, *scene.rng.sample(also_fitting, min(len(also_fitting), LISTED - 2))]
     listed += scene.rng.sample(others, min(len(others), max(1, LISTED - len(listed))))
     scene.rng.shuffle(listed)
     return Draft(
@@ -119,12 +119,12 @@ def write_values(scene: Scene, anchor: Anchor) -> Draft:
             "name": product.name,
             "variants": variant_lines(scene, listed, Shown(brand=False, stock=True)),
             "attribute": asked,
-            "given": given,
+            "given": fixed,
             "value": value,
         },
-        **several(scene, answers(listed, given, value, asked)),
+        **several(scene, answers(listed, fixed, value, asked)),
         offers=listed,
-        asked={"attribute": asked, "given": given, "value": value},
+        asked={"attribute": asked, "given": fixed, "value": value},
     )
 
 

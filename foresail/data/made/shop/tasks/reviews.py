@@ -15,8 +15,8 @@ def opinions(scene: Scene, least_bad: int = 0) -> dict[str, str]:
     """What a review says of three aspects: {"delivery": "good", "price": "bad", "quality": "bad"}."""
     aspects = scene.rng.sample(ASPECTS, 3)
     bad = scene.rng.randint(least_bad, 3)
-    found = ["bad"] * bad + ["good"] * (3 - bad)
-    return dict(zip(aspects, scene.rng.sample(found, 3), strict=True))
+    drawn = ["bad"] * bad + ["good"] * (3 - bad)
+    return dict(zip(aspects, scene.rng.sample(drawn, 3), strict=True))
 
 
 def review(scene: Scene, opinions: Mapping[str, str]) -> str:
@@ -30,8 +30,8 @@ def aspect_name(scene: Scene, aspect: str) -> str:
 
 def write_aspect(scene: Scene, offer: Anchor) -> Draft:
     said = opinions(scene)
-    wanted = scene.rng.choice(OPINIONS)
-    fitting = [aspect for aspect in ASPECTS if said.get(aspect, "none") == wanted]
+    opinion = scene.rng.choice(OPINIONS)
+    fitting = [aspect for aspect in ASPECTS if said.get(aspect, "none") == opinion]
     aspect = scene.rng.choice(fitting or list(said))
     labels = scene.rng.sample(OPINIONS, len(OPINIONS))
     texts = [str(scene.language.phrases["opinions"][one]) for one in labels]

@@ -67,7 +67,7 @@ def write_filters(scene: Scene, offer: Anchor) -> Draft:
     chosen = scene.rng.sample(options, min(len(options), scene.rng.choice((1, 2, 3))))
     budget = round_up(offer.price)
     price = plain_number(budget)
-    wanted = {
+    fields = {
         "product": offer.name,
         "max_price": float(price) if "." in price else int(price),
         "options": dict(chosen),
@@ -80,10 +80,10 @@ def write_filters(scene: Scene, offer: Anchor) -> Draft:
     return Draft(
         slots={
             "request": request,
-            "keys": quoted(scene, list(wanted)),
+            "keys": quoted(scene, list(fields)),
             "options": quoted(scene, [name for name, _ in chosen]),
         },
-        answer=json.dumps(wanted, ensure_ascii=False),
+        answer=json.dumps(fields, ensure_ascii=False),
         check={"kind": "json"},
         offers=[offer],
         asked={"options": dict(chosen), "budget": budget},
