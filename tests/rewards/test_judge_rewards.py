@@ -186,20 +186,23 @@ def test_foresail_check_tries_the_judge() -> None:
 
 
 def test_a_judge_that_is_away_can_be_closed_while_responses_wait() -> None:
-    second_waits = threading.Event()
+    first_graded, second_waits = threading.Event(), threading.Event()
 
     class Away(SideGrading):
         def open(self) -> None:
             """Nothing to load."""
 
         def grade(self, jobs: Sequence[GradingJob]) -> None:
+            first_graded.set()
             assert second_waits.wait(SECONDS)
             raise RunStopped("the judge is away")
 
     with AnsweringServer(say) as server:
         grading = Away(reward(server), None, grader="judge")
     grading.check()
-    futures = [grading.submit(PROBLEM, single_turn(text)) for text in ("first", "second")]
+    futures = [grading.submit(PROBLEM, single_turn("first"))]
+    assert first_graded.wait(SECONDS)
+    futures.append(grading.submit(PROBLEM, single_turn("second")))
     second_waits.set()
     for future in futures:
         with pytest.raises(RunStopped, match="the judge is away"):

@@ -6,8 +6,9 @@
     threshold = 0.95
 
 Documents are looked at in their order, or with `best = "quality"` by this number of their metadata, the greatest
-first. One whose cosine with every document that stays is below `threshold` stays; another repeats the one it is most
-like. Documents in a language that the model lacks stay, and are counted: to all-MiniLM all Thai texts are the same.
+first. One whose cosine with every document that stays is below `threshold` stays; another repeats the one it is
+most like. Documents in a language that the model lacks stay, and are counted: to all-MiniLM all Thai texts are the
+same.
 """
 
 from __future__ import annotations

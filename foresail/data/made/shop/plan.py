@@ -1,8 +1,8 @@
 """The row of each number: its task, language and form, what it is about, and its phrase.
 
 A block of numbers has one row for each task in each language, in a random order. Within a task and language the
-forms take turns, each goes through its anchors in a random order, and phrases take turns. An anchor comes again, with
-another phrase, when all have come. When phrases and anchors are used up, the table gives no more rows.
+forms take turns, each goes through its anchors in a random order, and phrases take turns. An anchor comes again,
+with another phrase, when all have come. When phrases and anchors are used up, the table gives no more rows.
 """
 
 from __future__ import annotations
