@@ -60,20 +60,20 @@ def results_of(outcomes: Sequence[Outcomes]) -> dict[str, Any]:
 
 
 def accuracies(outcomes: Sequence[Outcomes], split: str, cell: str) -> dict[str, Any]:
-    found = {}
+    by_arm = {}
     for arm in dict.fromkeys(one.arm for one in outcomes):
         by_seed = [scores for one in outcomes if one.arm == arm and (scores := one.of(split, cell))]
         if by_seed:
             pooled = rounded(figure([score for scores in by_seed for score in scores]))
-            found[arm] = pooled | {"by_seed": [round(fmean(scores), 3) for scores in by_seed]}
-    return found
+            by_arm[arm] = pooled | {"by_seed": [round(fmean(scores), 3) for scores in by_seed]}
+    return by_arm
 
 
 def rises(outcomes: Sequence[Outcomes], split: str, cell: str) -> dict[str, Any]:
     """Of the trained model over each other arm, row by row, in seeds that have both."""
     scores = {(one.arm, one.seed): one.of(split, cell) for one in outcomes}
     seeds = [seed for arm, seed in scores if arm == "trained"]
-    found = {}
+    by_arm = {}
     for arm in dict.fromkeys(arm for arm, _ in scores if arm != "trained"):
         pairs = [
             after - before
@@ -83,8 +83,8 @@ def rises(outcomes: Sequence[Outcomes], split: str, cell: str) -> dict[str, Any]
         ]
         if len(pairs) > 1:
             low, high = unbounded_interval(pairs)
-            found[arm] = rounded({"value": fmean(pairs), "low": low, "high": high})
-    return found
+            by_arm[arm] = rounded({"value": fmean(pairs), "low": low, "high": high})
+    return by_arm
 
 
 def rounded(figures: Mapping[str, float]) -> dict[str, float]:

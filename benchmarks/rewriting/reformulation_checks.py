@@ -31,10 +31,10 @@ def problems(count: int) -> list[tuple[str, str]]:
     """Questions and answers, two thirds of GSM8K."""
     with gzip.open(DATA / "math/gsm8k/train.jsonl.gz", "rt") as file:
         rows = [json.loads(line) for line in file][: 2 * count // 3]
-    found = [(row["question"], final_answer(row["answer"])) for row in rows]
+    questions = [(row["question"], final_answer(row["answer"])) for row in rows]
     with gzip.open(DATA / "math/math500/test.jsonl.gz", "rt") as file:
-        found += [(row["problem"], row["answer"]) for row in map(json.loads, file)][: count // 3]
-    return found
+        questions += [(row["problem"], row["answer"]) for row in map(json.loads, file)][: count // 3]
+    return questions
 
 
 def main() -> None:

@@ -139,10 +139,10 @@ def dropped_sentence(text: str, chance: random.Random) -> str:
 
 
 def changed_number(text: str, chance: random.Random) -> str:
-    found = [one for one in find_quantities(text) if one.text.isdecimal()]
-    if not found:
+    candidates = [one for one in find_quantities(text) if one.text.isdecimal()]
+    if not candidates:
         return ""
-    one = chance.choice(found)
+    one = chance.choice(candidates)
     others = {quantity.text for quantity in find_quantities(text)}
     new = next(
         str(value) for value in range(int(one.text) + 1, int(one.text) + 99) if str(value) not in others
@@ -152,11 +152,11 @@ def changed_number(text: str, chance: random.Random) -> str:
 
 def swapped_numbers(text: str, chance: random.Random) -> str:
     """Two numbers of the same kind change places."""
-    found = [one for one in find_quantities(text) if one.text.isdecimal()]
+    candidates = [one for one in find_quantities(text) if one.text.isdecimal()]
     pairs = [
         (a, b)
-        for n, a in enumerate(found)
-        for b in found[n + 1 :]
+        for n, a in enumerate(candidates)
+        for b in candidates[n + 1 :]
         if a.text != b.text and (text[a.start - 1 : a.start] == "$") == (text[b.start - 1 : b.start] == "$")
     ]
     if not pairs:
@@ -175,30 +175,30 @@ def dropped_word_number(text: str, chance: random.Random) -> str:
 
 
 def changed_unit(text: str, chance: random.Random) -> str:
-    found = [
+    candidates = [
         match
         for match in re.finditer(r"\b[a-z]+\b", text)
         if match[0] in OTHER_UNITS and re.search(r"\d[\s-]*\Z", text[: match.start()])
     ]
-    if not found:
+    if not candidates:
         return ""
-    match = chance.choice(found)
+    match = chance.choice(candidates)
     return text[: match.start()] + OTHER_UNITS[match[0]] + text[match.end() :]
 
 
 def opposite(text: str, chance: random.Random) -> str:
-    found = [match for match in re.finditer(r"\b[a-z]+\b", text) if match[0] in OPPOSITES]
-    if not found:
+    candidates = [match for match in re.finditer(r"\b[a-z]+\b", text) if match[0] in OPPOSITES]
+    if not candidates:
         return ""
-    match = chance.choice(found)
+    match = chance.choice(candidates)
     return text[: match.start()] + OPPOSITES[match[0]] + text[match.end() :]
 
 
 def negated(text: str, chance: random.Random) -> str:
-    found = [*re.finditer(r"\b(?:does|did|is|are|was|were|can|will|has|have)\b", text)]
-    if not found:
+    candidates = [*re.finditer(r"\b(?:does|did|is|are|was|were|can|will|has|have)\b", text)]
+    if not candidates:
         return ""
-    match = chance.choice(found)
+    match = chance.choice(candidates)
     return f"{text[: match.end()]} not{text[match.end() :]}"
 
 
@@ -230,8 +230,10 @@ def changed_formula(text: str, chance: random.Random) -> str:
 
 
 def other_name(text: str, chance: random.Random) -> str:
-    found = sorted(set(re.findall(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b", without_spans(text, fixed_spans(text)))))
-    return text.replace(chance.choice(found), "Zebulon") if found else ""
+    candidates = sorted(
+        set(re.findall(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b", without_spans(text, fixed_spans(text))))
+    )
+    return text.replace(chance.choice(candidates), "Zebulon") if candidates else ""
 
 
 def injected(text: str, chance: random.Random) -> str:

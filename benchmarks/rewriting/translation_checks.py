@@ -30,24 +30,24 @@ Pair = tuple[str, str, str]  # English, a language, the text in it
 
 
 def pairs(count: int) -> list[Pair]:
-    found: list[Pair] = []
+    translations: list[Pair] = []
     folder = DATA / "text/heldout_udhr"
     english = (folder / "en.txt").read_text().split("\n")
     for code in UDHR:
         lines = (folder / f"{code}.txt").read_text().split("\n")
         if len(lines) == len(english):  # else paragraphs are joined otherwise
             same = [(a, code, b) for a, b in zip(english, lines, strict=True) if len(a) > 60]
-            found += same[:count]
+            translations += same[:count]
     for code in ("th", "zh"):
         texts = [rows("eval/mgsm/{}.tsv.xz", one) for one in ("en", code)]
         both = [[line.split("\t")[0] for line in text] for text in texts]
-        found += [(a, code, b) for a, b in zip(*both, strict=True)][:count]
+        translations += [(a, code, b) for a, b in zip(*both, strict=True)][:count]
     for code in ("id", "ms", "tl", "vi", "zh"):
         form = "eval/global_mmlu_lite/{}.test.jsonl.xz"
         tables = [dict(map(question, rows(form, one))) for one in ("en", code)]
         both_have = [name for name in tables[0] if name in tables[1] and len(tables[0][name]) > 60]
-        found += [(tables[0][name], code, tables[1][name]) for name in both_have][:count]
-    return found
+        translations += [(tables[0][name], code, tables[1][name]) for name in both_have][:count]
+    return translations
 
 
 def rows(form: str, code: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who answers conversations, as seen by whoever asks: a function, of a server or of a checkpoint of ours.
+"""`Answer`: a function that answers conversations, by a server or by a checkpoint of ours.
 
 answer([conversation, …], ["row 17", …]) -> ["…", Refused("…"), …]          # in the order of the questions
 answer([conversation], [""], choices=["A", "B"]) -> ["[0.93, 0.07]"]        # how likely each of them is

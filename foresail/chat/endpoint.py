@@ -25,7 +25,7 @@ from foresail.records import Message
 
 LONGEST_PAUSE = 60.0
 BUSY = (408, 409, 425, 429)
-ITS_OWN_FAULT = (500,)  # of a question, where others are answered
+ONE_QUESTION = (500,)  # may be the question: others may be answered
 MOST_BYTES = 2**24  # of a reply
 SCHEMA = "response_format"
 LIKELIEST = 20  # tokens whose probabilities a server gives at most
@@ -41,7 +41,7 @@ class Refused:
 
 
 class EndpointBroken(OSError):
-    """The server answers nobody; the message says how, and that the same command goes on."""
+    """The server answers no question; the message says why, and that the same command goes on."""
 
 
 Read = Callable[[bytes], str | Refused]
@@ -49,7 +49,7 @@ Note = Callable[[int, str | Refused], None]
 
 
 def no_note(number: int, answer: str | Refused) -> None:
-    """Nobody waits for single answers."""
+    """For callers that need all answers at once."""
 
 
 def growing_pauses(seconds: float) -> tuple[float, ...]:
@@ -82,7 +82,7 @@ class Endpoint:
         return self.answer(*arguments, **options)
 
     def stop(self) -> None:
-        """For good: who waits for the server in another thread waits no more."""
+        """For good: ends the waits of all threads."""
         self.outage.close()
 
     def answer(
@@ -137,7 +137,7 @@ class Endpoint:
                     if SCHEMA not in form:
                         return Refused(f"{error.code}: {body}")
                     return self._ask_plainly(conversation, key, read)
-                if error.code in ITS_OWN_FAULT:
+                if error.code in ONE_QUESTION:
                     if self.outage.answered > answered_before and tried >= TRIES:
                         return Refused(f"{error.code}: {body}")
                     form = {} if SCHEMA in form else form  # some fail on it, and do not say so

@@ -1,4 +1,4 @@
-"""What a server's users know of it together: whether it is away, and what it does not take.
+"""What all requests to a server share: whether it is down, for how long, and whether it takes schemas.
 
 outage.report(url, "cannot be reached: Connection refused", 4.0)
 WARNING http://judge:8000/v1 cannot be reached: Connection refused; waiting for it, next attempt in 4 s
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Outage:
-    """Many threads wait for one server; one of them says so, and again when its pause has doubled."""
+    """Many threads wait for one server. One of them logs it, and again when its pause has doubled."""
 
     def __init__(self) -> None:
         self.answered = 0
@@ -26,12 +26,12 @@ class Outage:
         self._closed = False
 
     def begin(self) -> None:
-        """Questions begin."""
+        """A new batch of questions: they wait again."""
         if not self._closed:
             self._over.clear()
 
     def give_up(self) -> None:
-        """Whoever waits need not."""
+        """End all waits."""
         self._over.set()
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class Outage:
         self.give_up()
 
     def wait(self, pause: float) -> bool:
-        """False: nobody waits any more."""
+        """False if the waits were ended."""
         return not self._over.wait(pause)
 
     def report(self, url: str, why: str, pause: float) -> None:
@@ -50,7 +50,7 @@ class Outage:
         log.warning("%s %s; waiting for it, next attempt in %.0f s", url, why, pause)
 
     def end(self, url: str) -> None:
-        """It has answered."""
+        """The server has answered."""
         with self._lock:
             self.answered += 1
             was_reported, self._reported = self._reported, 0.0

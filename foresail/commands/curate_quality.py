@@ -126,11 +126,11 @@ def judge(
 
 
 def label_documents(sources: list[str], holds: str, out: Path, table: dict[str, Any]) -> None:
-    from foresail.curate.judging.judge import JudgeSettings, describe_counts, judge
+    from foresail.curate.judging.labelling import JudgeSettings, describe_counts, label_documents
     from foresail.curate.read.source import Source
     from foresail.recipe.reading.load import check_table
 
-    counts = judge(
+    counts = label_documents(
         check_table("judge", {"path": sources, "holds": holds}, {}, [], Source),
         out,
         check_table("judge", table, {}, [], JudgeSettings),

@@ -52,7 +52,7 @@ def check_answers(
     show: Show = 20,
     workers: Workers = 0,
 ) -> None:
-    """Grade every answer against itself and against its own worked solution."""
+    """Grade every answer against itself, other forms of it, wrong answers, and its own worked solution."""
     from foresail.evaluation.answer_check import check_answers as check_file
     from foresail.evaluation.answer_check import describe_gold, write_suspicious
 

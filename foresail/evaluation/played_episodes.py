@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.evaluator import EpisodeSource
 from foresail.evaluation.recorded_samples import ProblemRecord
-from foresail.evaluation.solutions import Choice, Solutions, to_asked
+from foresail.evaluation.solutions import Choice, Solutions, choose_some, to_asked
 from foresail.records import Group, Message
 from foresail.rewards.trajectory import read_trajectory
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -82,33 +82,14 @@ def choose_episodes(
 ) -> Solutions:
     """Different ones: other calls, or another answer. `shortest`: of fewest calls, then of fewest characters."""
     counts: Counter[str] = Counter(problems=len(played), samples=len(played) * num_samples)
-    lowest, highest = choice.window
     rows = []
     for entry, record in played:
         counts["failed"] += num_samples - record.judged
         counts["right"] += record.right
         counts["cut"] += record.cut
-        different: dict[str, tuple[Row, list[Row]]] = {}
-        for episode in record.episodes:
-            messages, reason = transcripts.conversation(
-                episode["responses"], episode["said"], as_written=as_written
-            )
-            if reason:
-                counts[reason] += 1
-                counts["unfit"] += 1
-            elif (form := form_of(messages)) in different:
-                counts["duplicates"] += 1
-            else:
-                different[form] = (episode, messages)
-        distinct = [*different.values()]
+        different = different_episodes(record, transcripts, counts, as_written=as_written)
         if choice.shortest:
-            distinct.sort(key=lambda pair: (calls_of(pair[1]), sum(len(one["content"]) for one in pair[1])))
-        inside = lowest <= (record.pass_rate or 0.0) <= highest
-        chosen = distinct[: choice.per_problem] if inside else []
-        counts["over"] += len(distinct) - len(chosen) if inside else 0
-        counts["outside"] += 0 if inside else len(distinct)
-        counts["kept"] += len(chosen)
-        counts["unsolved"] += not distinct
+            different.sort(key=lambda pair: (calls_of(pair[1]), sum(len(one["content"]) for one in pair[1])))
         prompt = [*map(to_asked, entry.problem.prompt if as_written else without(entry, instructions))]
         tools = {} if as_written or not transcripts.schemas() else {"tools": transcripts.schemas()}
         rows += [
@@ -121,9 +102,28 @@ def choose_episodes(
                 "sample": episode["sample"],
                 "calls": calls_of(messages),
             }
-            for episode, messages in chosen
+            for episode, messages in choose_some(different, record, choice, counts)
         ]
     return Solutions(rows=rows, counts=dict(counts))
+
+
+def different_episodes(
+    record: PlayedProblem, transcripts: Transcripts, counts: Counter[str], *, as_written: bool
+) -> list[tuple[Row, list[Row]]]:
+    """With their messages. What has no such form, or says the same again, is counted."""
+    different: dict[str, tuple[Row, list[Row]]] = {}
+    for episode in record.episodes:
+        messages, reason = transcripts.conversation(
+            episode["responses"], episode["said"], as_written=as_written
+        )
+        if reason:
+            counts[reason] += 1
+            counts["unfit"] += 1
+        elif (form := form_of(messages)) in different:
+            counts["duplicates"] += 1
+        else:
+            different[form] = (episode, messages)
+    return [*different.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

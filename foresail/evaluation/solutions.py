@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.recorded_samples import ProblemRecord, record_samples
@@ -27,6 +27,7 @@ from foresail.rewards.trajectory import read_trajectory
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
+Chosen = TypeVar("Chosen")
 SOLUTION_STEP = -3  # a stream of noise apart from training (1, 2, …), evaluation (-1) and difficulty (-2)
 
 
@@ -129,22 +130,15 @@ def choose_solutions(
 ) -> Solutions:
     """Each text once, and of a problem the first or the shortest ones."""
     counts: Counter[str] = Counter(problems=len(solved), samples=len(solved) * num_samples)
-    lowest, highest = choice.window
     rows = []
     for entry, record in solved:
         different = [*first_of_each(record.solutions)]
         if choice.shortest:
             different.sort(key=len)
-        inside = lowest <= (record.pass_rate or 0.0) <= highest
-        chosen = different[: choice.per_problem] if inside else []
         counts["failed"] += num_samples - record.judged
         counts["right"] += record.right
         counts["cut"] += record.cut
         counts["duplicates"] += len(record.solutions) - len(different)
-        counts["over"] += len(different) - len(chosen) if inside else 0
-        counts["outside"] += 0 if inside else len(different)
-        counts["kept"] += len(chosen)
-        counts["unsolved"] += not different
         rows += [
             {
                 "messages": [*map(to_asked, entry.problem.prompt), {"role": "assistant", "content": text}],
@@ -153,9 +147,23 @@ def choose_solutions(
                 "pass_rate": round(record.pass_rate or 0.0, 4),
                 **sample_number(record, text),
             }
-            for text in chosen
+            for text in choose_some(different, record, choice, counts)
         ]
     return Solutions(rows=rows, counts=dict(counts))
+
+
+def choose_some(
+    different: Sequence[Chosen], record: ProblemRecord, choice: Choice, counts: Counter[str]
+) -> Sequence[Chosen]:
+    """The first ones of a problem whose pass rate is in the window; what is left out is counted."""
+    lowest, highest = choice.window
+    inside = lowest <= (record.pass_rate or 0.0) <= highest
+    chosen = different[: choice.per_problem] if inside else []
+    counts["over"] += len(different) - len(chosen) if inside else 0
+    counts["outside"] += 0 if inside else len(different)
+    counts["kept"] += len(chosen)
+    counts["unsolved"] += not different
+    return chosen
 
 
 def sample_number(record: SolvedProblem, text: str) -> dict[str, int]:

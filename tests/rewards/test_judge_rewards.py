@@ -20,7 +20,7 @@ from foresail.records import Message, Problem, RunStopped, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading, group_verdicts
 from foresail.rewards.group_rewards import pay
-from foresail.rewards.judging.siblings import meetings, score_group
+from foresail.rewards.judging.siblings import ring_pairs, score_group
 from foresail.rewards.queued_grading import GradingJob
 from foresail.rewards.side_grading import SideGrading
 from foresail.rollout.answering.answerer import open_answerer
@@ -171,18 +171,18 @@ def test_a_checkpoint_judges_by_probabilities(tiny_checkpoint: Path) -> None:
 
 def test_foresail_check_tries_the_judge() -> None:
     with AnsweringServer(say) as server:
-        (found,) = look_at_judge("data", [PROBLEM], reward(server))
-        assert found.kind == "note" and "gives a right answer 1, and 'I do not know.'" in found.text
-        (found,) = look_at_judge("data", [PROBLEM], reward(server, against="siblings"))
-        assert found.kind == "note"
+        (finding,) = look_at_judge("data", [PROBLEM], reward(server))
+        assert finding.kind == "note" and "gives a right answer 1, and 'I do not know.'" in finding.text
+        (finding,) = look_at_judge("data", [PROBLEM], reward(server, against="siblings"))
+        assert finding.kind == "note"
         server.answer = lambda question, count: "hm"
-        (found,) = look_at_judge("data", [PROBLEM], reward(server))
-        assert found.kind == "refusal" and "no_json" in found.text
+        (finding,) = look_at_judge("data", [PROBLEM], reward(server))
+        assert finding.kind == "refusal" and "no_json" in finding.text
         server.dead_from = 0
-        (found,) = look_at_judge("data", [PROBLEM], reward(server))
-        assert found.kind == "warning" and "answers with 503" in found.text
-        (found,) = look_at_judge("data", [PROBLEM], reward(server, rubric="fluent"))
-        assert found.kind == "refusal" and "there is no rubric" in found.text
+        (finding,) = look_at_judge("data", [PROBLEM], reward(server))
+        assert finding.kind == "warning" and "answers with 503" in finding.text
+        (finding,) = look_at_judge("data", [PROBLEM], reward(server, rubric="fluent"))
+        assert finding.kind == "refusal" and "there is no rubric" in finding.text
 
 
 def test_a_judge_that_is_away_can_be_closed_while_responses_wait() -> None:
@@ -213,7 +213,7 @@ def test_a_judge_that_is_away_can_be_closed_while_responses_wait() -> None:
 @settings(max_examples=100, deadline=None)
 @given(count=st.integers(1, 12), opponents=st.integers(1, 14))
 def test_everybody_meets_as_many_others(count: int, opponents: int) -> None:
-    pairs = meetings(count, opponents)
+    pairs = ring_pairs(count, opponents)
     met = [sum(place in pair for pair in pairs) for place in range(count)]
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
     assert len({*met}) <= 1 and all(number >= min(opponents, count - 1) for number in met)

@@ -1,4 +1,4 @@
-"""Answers of a model, kept beside the ledger of a piece: what was answered once is not asked again.
+"""Answers of a model, in a file beside the ledger of a piece: no question is asked twice.
 
     cache = AnswerCache(Path("out/work/1"))
     cache.open_piece("00003")
@@ -27,14 +27,14 @@ BEAT_SECONDS = 2.0
 
 
 def no_beat() -> None:
-    """Nobody watches whether the piece gets on."""
+    """For callers that watch no progress."""
 
 
 class AnswerCache:
     """Of one piece at a time; several threads may note answers.
 
-    Without a folder, answers are held as long as the piece is open. `writes` False: what is in the file is used,
-    and nothing added to it.
+    Without a folder, answers are held in memory while the piece is open. With `writes` False the file is read and
+    not changed.
     """
 
     def __init__(self, folder: Path | None = None, *, writes: bool = True) -> None:
@@ -102,7 +102,7 @@ class AnswerCache:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """A model's work is no sign that a document computes without end."""
+        """While a model answers, the document is not stalled."""
         stop, beat = threading.Event(), self._beat
 
         def run() -> None:

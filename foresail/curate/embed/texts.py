@@ -1,5 +1,7 @@
 """The part of a document that is embedded: what is asked, what is answered, or all of it.
 
+`curate/rows/part.py` is for steps that compare texts: there, prompt is all but the assistant's messages.
+
 part_of(document, "prompt")     # of a conversation: the user's words; of a problem: its prompt
 part_of(document, "answer")     # of a conversation: the assistant's words and calls; of a problem: its answer
 """

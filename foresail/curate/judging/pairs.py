@@ -23,7 +23,7 @@ from pydantic import Field
 
 from foresail.curate.asking.asking import Asking
 from foresail.curate.asking.cache import AnswerCache
-from foresail.curate.judging.judge import CACHE, check_plan
+from foresail.curate.judging.labelling import CACHE, check_plan
 from foresail.data.corpus.documents import describe_file
 from foresail.data.preferences.pairs import load_pairs
 from foresail.recipe.tables.answerer import Answerer

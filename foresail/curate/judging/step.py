@@ -25,7 +25,7 @@ from foresail.curate.asking.asking import Asking
 from foresail.curate.asking.cache import AnswerCache
 from foresail.curate.asking.cost import Cost
 from foresail.curate.document import Document, Drop
-from foresail.curate.judging.questions import judged
+from foresail.curate.judging.judged_part import judged
 from foresail.curate.rows.holds import ANY, Holds
 from foresail.curate.step import Outcome
 from foresail.recipe.keys import Tables

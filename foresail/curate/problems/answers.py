@@ -1,4 +1,4 @@
-"""The step `check_answers`: drops problems of maths whose right answer our verifier cannot be trusted with.
+"""The step `check_answers`: drops problems of maths on whose gold answer our verifier errs.
 
 [[step]]
 name = "check_answers"
@@ -66,7 +66,7 @@ def check_answer(document: Document, settings: CheckAnswers) -> Outcome:
 
 
 def answer_fault(row: Mapping[str, Any], answer: str, solution_key: str = "") -> Fault | None:
-    """Of a solution that states no final answer in a box, nothing follows."""
+    """A solution without a boxed answer is no evidence."""
     column = key_of(row, ANSWER_KEYS)
     written = reach(row, column, ABSENT) if column is not None else ""
     key = solution_key or key_of(row, SOLUTION_KEYS)

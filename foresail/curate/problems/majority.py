@@ -1,12 +1,12 @@
-"""The step `majority`: right answers that most samples of a strong model contradict.
+"""The step `majority`: gold answers that a clear majority of a strong model's samples contradicts.
 
     [[step]]
     name = "majority"
     responses = "samples.jsonl"       # {"problem": "…", "responses": ["…", …]}, or with an id
     share = 0.75
 
-Metadata: majority (what most samples say, where that is another answer) and majority_share. With `drop`, such
-problems are dropped as outvoted. Most samples may be wrong on a hard problem: look at some before you drop them.
+Metadata: majority (the majority's answer, where it is another one) and majority_share. With `drop`, such problems
+are dropped as outvoted. On a hard problem the majority may be wrong: look at some before you drop them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESPONSE_KEYS = ("responses", "samples", "completions", "outputs", "generations"
 
 
 class Majority(Part):
-    """Compares right answers with what most samples of a strong model say."""
+    """Compares gold answers with the majority of a strong model's samples."""
 
     takes: ClassVar[Holds] = ("problems",)
 
@@ -67,7 +67,7 @@ class Majority(Part):
 
 
 def read_samples(settings: Majority) -> Iterator[tuple[list[str], list[str]]]:
-    """What a row can be found by, and its responses."""
+    """Keys by which a row is looked up, and its responses."""
     for row in read_rows(Path(settings.responses)):
         keys = (settings.responses_key,) if settings.responses_key else RESPONSE_KEYS
         texts = next((value for key in keys if isinstance(value := reach(row.columns, key), list)), [])
@@ -116,7 +116,7 @@ class Ballots:
 
 
 def outvoting(responses: Sequence[str], answer: str) -> tuple[str | None, float]:
-    """What most responses say, and their share; None where that is the right answer.
+    """The majority's answer, and its share of the responses; None where it is the gold answer.
 
     Votes are counted by what they mean. A vote that the verifier calls right is one for the answer.
     """

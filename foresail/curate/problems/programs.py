@@ -1,4 +1,4 @@
-"""The step `check_programs`: drops code problems whose tests say nothing on a program, or something wrong.
+"""The step `check_programs`: drops code problems whose tests tell no right program from a wrong one.
 
 [[step]]
 name = "check_programs"

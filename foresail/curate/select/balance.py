@@ -87,7 +87,7 @@ class Balance(CheckedPart):
 
 
 def even_quotas(sizes: Mapping[str, int], total: int, most: int) -> dict[str, int]:
-    """even_quotas({"a": 10, "b": 50, "c": 200}, 110, 300) -> {"a": 10, "b": 50, "c": 50}: water into basins."""
+    """even_quotas({"a": 10, "b": 50, "c": 200}, 110, 300) -> {"a": 10, "b": 50, "c": 50}: max-min fair shares."""
     quotas: dict[str, int] = {}
     left = total
     smallest_first = sorted(sizes, key=lambda group: (sizes[group], group))

@@ -1,4 +1,4 @@
-"""PCA of what lies in many blocks: one pass for mean and covariance, one that projects.
+"""PCA of vectors in many blocks: one pass for mean and covariance, one that projects.
 
 Legend: N rows, D dimensions, C components.
 """

@@ -88,13 +88,13 @@ class Judge:
     def rate(self, judged: Sequence[Judged], rubrics: Sequence[Rubric]) -> list[Rating | Unjudged]:
         """All rubrics are asked at once; where probabilities are read, one after the other."""
         if self.form.read == "probability":
-            return [*map(together, *(self._rate_by(judged, rubric) for rubric in rubrics))]
+            return [*map(combine_ratings, *(self._rate_by(judged, rubric) for rubric in rubrics))]
         questions = [rubric_question(one, rubrics, self.form) for one in judged]
         return [read_rating(*both) for both in zip(questions, self._ask(questions), strict=True)]
 
     def _rate_by(self, judged: Sequence[Judged], rubric: Rubric) -> list[Rating | Unjudged]:
         questions = [rubric_question(one, [rubric], self.form) for one in judged]
-        return [expected(*both) for both in zip(questions, self._ask(questions), strict=True)]
+        return [read_probabilities(*both) for both in zip(questions, self._ask(questions), strict=True)]
 
     def compare(self, pairs: Sequence[Pair], rubric: Rubric) -> list[Comparison | Unjudged]:
         questions = []
@@ -142,7 +142,7 @@ def scores_of(labels: Labels, rubrics: Sequence[Rubric]) -> dict[str, float]:
     return {rubric.name: rubric.share(labels[rubric.name]) for rubric in rubrics if not rubric.classes}
 
 
-def expected(question: RubricQuestion, answer: str | Refused) -> Rating | Unjudged:
+def read_probabilities(question: RubricQuestion, answer: str | Refused) -> Rating | Unjudged:
     """The likeliest label, and the mean of the levels by their probabilities as score."""
     if isinstance(answer, Refused):
         return unjudged(answer)
@@ -155,7 +155,7 @@ def expected(question: RubricQuestion, answer: str | Refused) -> Rating | Unjudg
     return Rating(labels={rubric.name: int(likeliest)}, scores={rubric.name: round(mean, 6)})
 
 
-def together(*ratings: Rating | Unjudged) -> Rating | Unjudged:
+def combine_ratings(*ratings: Rating | Unjudged) -> Rating | Unjudged:
     """One rating by several rubrics; without one of them there is none."""
     labels: Labels = {}
     scores: dict[str, float] = {}

@@ -50,6 +50,6 @@ class Remembered:
         return [replies[key] for key in keys]
 
     def stop(self) -> None:
-        """Nobody waits for answers any more, if they come from a server."""
+        """End the wait for a server."""
         if (stop := getattr(self.answer, "stop", None)) is not None:
             stop()

@@ -2,9 +2,9 @@
 
     compare_siblings(judge, rubric, [prompt], [["a", "b", None, "c"]], opponents=2) -> [[0.75, 0.5, 0.0, 0.75]]
 
-They stand in a ring, and each meets its next neighbours. A score is the mean over a response's comparisons: 1 won,
-0 lost. Equal texts are a tie, and None, a response without an answer, loses; neither is asked about. If the judge
-gives no verdict on a pair, neither of the two has a score.
+The responses form a ring; each is compared with its next neighbours. A score is the mean over a response's
+comparisons: 1 for a win, 0 for a loss. Equal texts are a tie, and None, a response without an answer, loses;
+neither is asked about. If the judge gives no verdict on a pair, neither of the two has a score.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foresail.records import Message
 from foresail.rewards.judging.judge import Comparison, Judge, Pair, Unjudged
 from foresail.rewards.judging.rubric import Rubric
 
-Meeting = tuple[int, int]
+Pairing = tuple[int, int]  # of a group's responses
 ALONE = "no_siblings"
 
 
@@ -27,9 +27,9 @@ def compare_siblings(
     opponents: int,
 ) -> list[list[float | Unjudged]]:
     """By group. All pairs of all groups are asked about at once."""
-    asked: dict[tuple[int, Meeting], Pair] = {}
+    asked: dict[tuple[int, Pairing], Pair] = {}
     for number, (prompt, group) in enumerate(zip(prompts, texts, strict=True)):
-        for first, second in meetings(len(group), opponents):
+        for first, second in ring_pairs(len(group), opponents):
             one, other = group[first], group[second]
             if one is not None and other is not None and one != other:
                 asked[number, (first, second)] = Pair(prompt=prompt, first=one, second=other)
@@ -40,8 +40,8 @@ def compare_siblings(
     ]
 
 
-def meetings(count: int, opponents: int) -> list[Meeting]:
-    """meetings(4, 2) -> [(0, 1), (1, 2), (2, 3), (3, 0)]: each response in two of them."""
+def ring_pairs(count: int, opponents: int) -> list[Pairing]:
+    """ring_pairs(4, 2) -> [(0, 1), (1, 2), (2, 3), (3, 0)]: each response in two of them."""
     pairs = [
         (place, (place + step) % count)
         for step in range(1, min((opponents + 1) // 2, count // 2) + 1)
@@ -51,11 +51,11 @@ def meetings(count: int, opponents: int) -> list[Meeting]:
 
 
 def score_group(
-    group: Sequence[str | None], opponents: int, verdicts: dict[Meeting, Comparison | Unjudged]
+    group: Sequence[str | None], opponents: int, verdicts: dict[Pairing, Comparison | Unjudged]
 ) -> list[float | Unjudged]:
     won: list[list[float]] = [[] for _ in group]
     broken: dict[int, Unjudged] = {}
-    for pair in meetings(len(group), opponents):
+    for pair in ring_pairs(len(group), opponents):
         first, second = pair
         verdict = verdicts.get(pair)
         if isinstance(verdict, Unjudged):

@@ -45,11 +45,11 @@ def shouted(out: Path) -> dict[str, str]:
 
 def noted(out: Path) -> dict[str, dict[str, str]]:
     """The whole lines of the caches, by file: answers by key, of two the first."""
-    found: dict[str, dict[str, str]] = {}
+    by_file: dict[str, dict[str, str]] = {}
     for file in sorted(out.glob(f"work/*/*{ANSWERS}")):
         rows = [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
-        found[file.name] = {row["key"]: row["answer"] for row in reversed(rows)}
-    return found
+        by_file[file.name] = {row["key"]: row["answer"] for row in reversed(rows)}
+    return by_file
 
 
 def test_a_step_that_asks_begins_a_phase_and_its_cost_is_told_before(tmp_path: Path) -> None:

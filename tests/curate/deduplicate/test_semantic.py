@@ -70,12 +70,12 @@ def test_it_drops_what_comparison_of_all_pairs_drops(
         for n, own in enumerate(words)
     ]
     with TemporaryDirectory() as folder:
-        found, figures = decided(documents, Path(folder), threshold=0.8, best="rank" if by_rank else "")
+        verdicts, figures = decided(documents, Path(folder), threshold=0.8, best="rank" if by_rank else "")
     order = sorted(range(len(words)), key=lambda n: (-ranks[n], n)) if by_rank else [*range(len(words))]
     vectors = WordCounts().embed([document.text for document in documents])
     expected = all_pairs(vectors, order, 0.8)
-    assert {n: int(name) for n, name in enumerate(found) if name}.keys() == expected.keys()
-    for number, name in enumerate(found):  # of equally similar ones, rounding may choose another
+    assert {n: int(name) for n, name in enumerate(verdicts) if name}.keys() == expected.keys()
+    for number, name in enumerate(verdicts):  # of equally similar ones, rounding may choose another
         if name:
             best = vectors[number] @ vectors[expected[number]]
             assert vectors[number] @ vectors[int(name)] == pytest.approx(best, abs=1e-5)

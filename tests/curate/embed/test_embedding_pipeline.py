@@ -62,8 +62,8 @@ def run_as_group(folder: Path, out: Path) -> None:
 def test_processes_and_kills_change_no_byte(folder: Path, tmp_path: Path) -> None:
     curate(recipe_in(folder, tmp_path / "whole", workers=1))
     expected = output_files(tmp_path / "whole")
-    kept = [row.columns for row in read_rows(tmp_path / "whole/documents")]
-    assert 0 < len(kept) < ROWS and all("cluster" in row["metadata"] for row in kept)
+    written_rows = [row.columns for row in read_rows(tmp_path / "whole/documents")]
+    assert 0 < len(written_rows) < ROWS and all("cluster" in row["metadata"] for row in written_rows)
     out = tmp_path / "killed"
     for pattern in ("2-*/*.features",):
         process = multiprocessing.get_context("fork").Process(target=run_as_group, args=(folder, out))

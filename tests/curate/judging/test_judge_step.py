@@ -50,11 +50,11 @@ def test_labels_come_into_metadata_and_thresholds_drop() -> None:
         rubrics = [{"name": "quality", "least": 5}, {"name": "domain", "only": ["maths"]}]
         step = open_step(server, rubrics=rubrics)
         low, high, unjudged, empty = step.open_asking(AnswerCache())(documents)
-        kept, *_ = open_step(server, unjudged="keep").open_asking(AnswerCache())(documents[2:])
+        unchanged, *_ = open_step(server, unjudged="keep").open_asking(AnswerCache())(documents[2:])
     assert low == Drop("low_quality", "3, at least 5 is required")
     assert isinstance(high, Document) and high.metadata == {"quality": 7, "domain": "maths"}
     assert unjudged == Drop("no_json", "'no idea' is not JSON") and empty == Drop("nothing_to_judge")
-    assert kept == documents[2]
+    assert unchanged == documents[2]
 
 
 def test_of_a_conversation_the_last_answer_is_judged_in_its_context() -> None:
@@ -71,7 +71,7 @@ def test_of_a_conversation_the_last_answer_is_judged_in_its_context() -> None:
 def test_a_recipe_judges_conversations_and_tells_what_it_may_cost(tmp_path: Path) -> None:
     rows = [{"messages": [*CHAT[:3], {"role": "assistant", "content": f"level {n}"}]} for n in range(8)]
     (tmp_path / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told: list[Any] = []
+    costs: list[Any] = []
     with AnsweringServer(say_level) as server:
         step = {"name": "judge", "rubrics": [{"name": "quality", "least": 4}]}
         table = {
@@ -81,13 +81,13 @@ def test_a_recipe_judges_conversations_and_tells_what_it_may_cost(tmp_path: Path
             "cluster": {"workers": 1},
         }
         recipe = build_curation(table, overrides=[f"step#1.answerer.endpoint={server.url}"])
-        summary = curate(recipe, tell=lambda label, cost: told.append(cost))
+        summary = curate(recipe, tell=lambda label, cost: costs.append(cost))
     assert summary.dropped() == {"1 judge": {"low_quality": 4}}
     (file,) = (tmp_path / "out" / "documents").glob("*.zst")
     with open_zst(file) as lines:
-        kept = [json.loads(line)["metadata"]["quality"] for line in lines]
-    assert kept == [4, 5, 6, 7]
-    (cost,) = told
+        levels = [json.loads(line)["metadata"]["quality"] for line in lines]
+    assert levels == [4, 5, 6, 7]
+    (cost,) = costs
     assert cost.requests == 8 and cost.answer_tokens == 8 * 1024
     characters = sum(len(message["content"]) for asked in server.requests for message in asked["messages"])
     assert cost.prompt_characters > 0.7 * characters

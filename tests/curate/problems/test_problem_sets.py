@@ -69,9 +69,9 @@ def test_respelt_problems_are_one_and_other_numbers_are_others(tmp_path):
     ]
     others = list({row["problem"]: row for row in others}.values())
     rows = [*own, *others, *(respelt(row, rng) for row in own)]
-    found = reasons(apply(SameProblems(), problems(rows), tmp_path, pieces=3))
-    assert found[: len(own) + len(others)] == [""] * (len(own) + len(others))
-    assert set(found[len(own) + len(others) :]) == {"same_problem"}
+    decided = reasons(apply(SameProblems(), problems(rows), tmp_path, pieces=3))
+    assert decided[: len(own) + len(others)] == [""] * (len(own) + len(others))
+    assert set(decided[len(own) + len(others) :]) == {"same_problem"}
 
 
 def test_copies_with_another_answer_are_all_dropped(tmp_path):
@@ -82,20 +82,20 @@ def test_copies_with_another_answer_are_all_dropped(tmp_path):
         {"problem": text, "answer": "56/2"},
     ]
     (tmp_path / "a").mkdir()
-    found = apply(SameProblems(), problems(rows), tmp_path / "a")
-    assert reasons(found) == ["conflicting_answers", "conflicting_answers", "same_problem"]
+    decided = apply(SameProblems(), problems(rows), tmp_path / "a")
+    assert reasons(decided) == ["conflicting_answers", "conflicting_answers", "same_problem"]
     (tmp_path / "b").mkdir()
-    kept = apply(SameProblems(conflicting=False), problems(rows), tmp_path / "b")
-    assert reasons(kept) == ["", "", "same_problem"]
+    staying = apply(SameProblems(conflicting=False), problems(rows), tmp_path / "b")
+    assert reasons(staying) == ["", "", "same_problem"]
 
 
 def test_pass_rates_make_a_window_and_levels(tmp_path):
     rows = [
         {"problem": f"What is {n} + {n}?", "answer": str(2 * n), "rates": [n / 10, n / 10]} for n in range(11)
     ]
-    found = apply(PassRates(key="rates", least=0.1, most=0.9), problems(rows), tmp_path)
-    assert reasons(found) == ["too_hard", *[""] * 9, "too_easy"]
-    levels = [outcome.metadata["level"] for outcome in found if isinstance(outcome, Document)]
+    decided = apply(PassRates(key="rates", least=0.1, most=0.9), problems(rows), tmp_path)
+    assert reasons(decided) == ["too_hard", *[""] * 9, "too_easy"]
+    levels = [outcome.metadata["level"] for outcome in decided if isinstance(outcome, Document)]
     assert levels == sorted(levels, reverse=True) and {1, 5} <= {*levels}
     records = tmp_path / "difficulty.jsonl"
     records.write_text("".join(json.dumps({"id": f"p{n}", "pass_rate": n / 10}) + "\n" for n in range(1, 6)))
@@ -119,10 +119,12 @@ def test_balance_is_even_and_depends_on_ids_alone(tmp_path, seed):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first = apply(step, documents, tmp_path / "a", pieces=4)
-    kept = {outcome.id for outcome in first if isinstance(outcome, Document)}
+    staying = {outcome.id for outcome in first if isinstance(outcome, Document)}
     again = apply(step, documents[::-1], tmp_path / "b", pieces=3)
-    assert kept == {outcome.id for outcome in again if isinstance(outcome, Document)} and len(kept) == 60
-    counts = Counter(document.metadata["topic"] for document in documents if document.id in kept)
+    assert (
+        staying == {outcome.id for outcome in again if isinstance(outcome, Document)} and len(staying) == 60
+    )
+    counts = Counter(document.metadata["topic"] for document in documents if document.id in staying)
     sizes = Counter(document.metadata["topic"] for document in documents)
     cut = [counts[topic] for topic in sizes if counts[topic] < sizes[topic]]
     assert not cut or max(counts.values()) - min(cut) <= 1

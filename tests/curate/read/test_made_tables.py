@@ -30,11 +30,11 @@ def recipe(tmp_path: Path, source: str) -> CurationRecipe:
 def test_a_curation_of_made_rows_and_another_table(tmp_path: Path) -> None:
     table = write_table(tmp_path / "shop.csv", seed=1)
     source = f"shop-tasks:table={table},count=1100,seed=1,tasks=matching+reviews,languages=en"
-    begun = recipe(tmp_path, source)
-    pieces = list_pieces(begun.curation.source[0])
+    first = recipe(tmp_path, source)
+    pieces = list_pieces(first.curation.source[0])
     assert [(piece.start, piece.stop) for piece in pieces] == [(0, 1000), (1000, 1100)]
-    before = json.dumps(plan_of(begun, pieces))
-    curate(begun)
+    before = json.dumps(plan_of(first, pieces))
+    curate(first)
     (written,) = (tmp_path / "out" / "documents").iterdir()
     problems = load_problems(Problems(source=str(written)))
     made = load_problems(Problems(source=source))
@@ -43,6 +43,6 @@ def test_a_curation_of_made_rows_and_another_table(tmp_path: Path) -> None:
     ]
     assert all(grade(one, one.answer).status == "correct" for one in problems[:50])
     write_table(table, seed=2)
-    assert json.dumps(plan_of(begun, pieces)) != before
+    assert json.dumps(plan_of(first, pieces)) != before
     with pytest.raises(ValueError, match="was begun with other content of"):
         curate(recipe(tmp_path, source))

@@ -91,10 +91,10 @@ def outcomes(url: str, rows: list[dict[str, Any]], holds: str, **keys: Any) -> l
     step = {"name": "translate", "languages": ["id"], "answerer": answerer, "keep_original": False, **keys}
     recipe = build_curation({"out": "out", "source": [{"path": "x.jsonl", "holds": holds}], "step": [step]})
     documents = [read_row(row, row["id"], "rows", recipe.curation.source[0].holds) for row in rows]
-    found: list[Document | Drop] = []
+    collected: list[Document | Drop] = []
     for outcome in recipe.steps[0].settings.open_asking(AnswerCache())(documents):
-        found += outcome
-    return found
+        collected += outcome
+    return collected
 
 
 def material(request: str) -> str:
@@ -107,7 +107,9 @@ def test_every_message_is_translated_and_calls_stay() -> None:
     asked = (
         "Please look up how much the 12 red pens cost that the shop near the station sells, with `price()`."
     )
-    told = "Tolong cari tahu berapa harga 12 pulpen merah yang dijual toko di dekat stasiun, dengan ⟦1⟧."
+    translation = (
+        "Tolong cari tahu berapa harga 12 pulpen merah yang dijual toko di dekat stasiun, dengan ⟦1⟧."
+    )
     said = "The pens cost 36 dollars altogether, and that is all the tool price says about them today."
     sagt = "Pulpen itu berharga 36 dolar seluruhnya, dan hanya itu yang dikatakan alat ⟦1⟧ hari ini."
     call = {"type": "function", "function": {"name": "price", "arguments": {"of": "red pens"}}}
@@ -126,14 +128,14 @@ def test_every_message_is_translated_and_calls_stay() -> None:
         text = material(request)
         if "into English" in request:
             return asked.replace("`price()`", "⟦1⟧") if "12" in text else said.replace("price", "⟦1⟧")
-        return f"<translation>{told if '12' in text else sagt}</translation>"
+        return f"<translation>{translation if '12' in text else sagt}</translation>"
 
     with AnsweringServer(answer) as server:
         (document,) = outcomes(server.url, [row], "conversations")
     assert isinstance(document, Document) and document.row is not None, document
     messages = document.row["messages"]
     assert [message["content"] for message in messages] == [
-        told.replace("⟦1⟧", "`price()`"), "", "36 dollars", sagt.replace("⟦1⟧", "price"),
+        translation.replace("⟦1⟧", "`price()`"), "", "36 dollars", sagt.replace("⟦1⟧", "price"),
     ]  # fmt: skip
     assert messages[1]["tool_calls"] == [call] and document.row["tools"][0]["function"]["name"] == "price"
     assert document.id == "c~id" and document.metadata["language"] == "id"
@@ -164,11 +166,11 @@ def test_hostile_translators_leave_right_translations_alone() -> None:
     rows = [{"id": f"p{n}", "question": f"{ENGLISH} ({'I' * n})", "answer": "48"} for n in range(1, 80)]
     rows += [{"id": "w", "question": ENGLISH, "answer": "Madame Bovary"}]
     with AnsweringServer(answer) as server:
-        found = outcomes(server.url, rows, "problems")
-    kept = [one for one in found if isinstance(one, Document)]
-    assert len(found) == len(rows) and 3 < len(kept) < 60
-    assert isinstance(found[-1], Drop) and found[-1].reason == "answer_in_words"
-    for one in kept:
+        collected = outcomes(server.url, rows, "problems")
+    translated = [one for one in collected if isinstance(one, Document)]
+    assert len(collected) == len(rows) and 3 < len(translated) < 60
+    assert isinstance(collected[-1], Drop) and collected[-1].reason == "answer_in_words"
+    for one in translated:
         assert one.row is not None and one.row["answer"] == "48"
         assert re.findall(r"\d+", one.row["question"]) == ["12", "36"], one.row
         assert not any(piece.strip() and piece in one.row["question"] for piece in hostile), one.row

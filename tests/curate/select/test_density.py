@@ -74,8 +74,8 @@ def test_scikit_learn_has_the_same_clusters(points: Array, eps: float, neighbour
         cluster = importlib.import_module("sklearn.cluster")
     except ImportError:
         pytest.skip("needs scikit-learn")
-    found, is_core = dbscan(points, eps, neighbours)
-    labels = found.labels_N
+    clusters, is_core = dbscan(points, eps, neighbours)
+    labels = clusters.labels_N
     if not len(points):
         return
     theirs = cluster.DBSCAN(eps=eps, min_samples=neighbours).fit(points)
@@ -108,8 +108,8 @@ def test_a_projection_keeps_distances_where_it_keeps_all_variance() -> None:
     def blocks() -> Iterator[Array]:
         yield from np.array_split(vectors, 3)
 
-    points, kept = project(blocks, 3)
-    assert kept == pytest.approx(1) and points.shape == (40, 3)
+    points, variance = project(blocks, 3)
+    assert variance == pytest.approx(1) and points.shape == (40, 3)
     for one, other in combinations(range(10), 2):
         assert np.linalg.norm(points[one] - points[other]) == pytest.approx(
             np.linalg.norm(vectors[one] - vectors[other]), rel=1e-4

@@ -131,11 +131,11 @@ def test_any_number_of_rows_is_handled(tmp_path: Path) -> None:
 def test_rows_that_dbscan_does_not_see_join_the_nearest_cluster(tmp_path: Path) -> None:
     outcomes, figures = decided(corpus(), tmp_path, share=1.0, clustered=90, eps=0.8)
     assert figures["clusters"] == 3 and figures["noise"] == 0
-    found = {}
+    clusters = {}
     for name, outcome in outcomes.items():
         assert isinstance(outcome, Document)
-        found.setdefault(name.partition(":")[0], set()).add(outcome.metadata["cluster"])
-    assert found == {"sums": {0}, "rivers": {1}, "cooking": {2}}
+        clusters.setdefault(name.partition(":")[0], set()).add(outcome.metadata["cluster"])
+    assert clusters == {"sums": {0}, "rivers": {1}, "cooking": {2}}
 
 
 def test_ranks_within_groups() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.data.made.generators import generate
-from foresail.data.made.passages.instead import asked_for, other_answer
+from foresail.data.made.passages.replacements import asked_for, other_answer
 from foresail.data.made.passages.ways import UNANSWERABLE
 from foresail.data.problems.problems import load_problems
 from foresail.recipe.tables.parts import Problems

@@ -37,6 +37,6 @@ def name_in(question: str) -> str:
 
 def framed(question: str, name: str) -> str:
     """The text in a frame: framed(question, "answer A")."""
-    found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<</{name} \1>>", question, re.DOTALL)
-    assert found is not None, (name, question)
-    return found[2]
+    match = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<</{name} \1>>", question, re.DOTALL)
+    assert match is not None, (name, question)
+    return match[2]

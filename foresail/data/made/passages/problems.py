@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from foresail.data.made.passages.instead import Answers, asked_for
 from foresail.data.made.passages.library import Library, NearPassages, Question
+from foresail.data.made.passages.replacements import Answers, asked_for
 from foresail.data.made.passages.ways import WAYS, Asked, Draw
 from foresail.data.made.passages.wording import solution, word_prompt
 from foresail.records import Message, Problem

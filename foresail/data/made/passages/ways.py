@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from foresail.data.made.passages.instead import YES_NO, Answers, other_answer
 from foresail.data.made.passages.library import Passage, Question
+from foresail.data.made.passages.replacements import YES_NO, Answers, other_answer
 
 UNANSWERABLE = "not stated"
 
@@ -72,14 +72,16 @@ def counterfactual(question: Question, draw: Draw) -> Asked | None:
         return None
     if any(says_text(passage.title, answer) for passage in question.gold):
         return None
-    instead = other_answer(answer, question.text, draw.answers, draw.chance)
-    if instead is None or says(question.gold, instead):
+    replacement = other_answer(answer, question.text, draw.answers, draw.chance)
+    if replacement is None or says(question.gold, replacement):
         return None
-    gold = tuple(replace(passage, text=replaced(passage.text, answer, instead)) for passage in question.gold)
+    gold = tuple(
+        replace(passage, text=replaced(passage.text, answer, replacement)) for passage in question.gold
+    )
     if gives_away(gold, answer):
         return None  # a part of it stands elsewhere: a surname
     clean = [passage for passage in draw.others if not gives_away([passage], answer)]
-    return arrange(gold, instead, replace(draw, others=clean))
+    return arrange(gold, replacement, replace(draw, others=clean))
 
 
 def arrange(gold: Sequence[Passage], answer: str, draw: Draw) -> Asked | None:
@@ -110,8 +112,8 @@ def whole(phrase: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)", re.IGNORECASE)
 
 
-def replaced(text: str, answer: str, instead: str) -> str:
-    return whole(answer).sub(lambda _: instead, text)
+def replaced(text: str, answer: str, replacement: str) -> str:
+    return whole(answer).sub(lambda _: replacement, text)
 
 
 def gives_away(passages: Sequence[Passage], answer: str) -> bool:

@@ -1,6 +1,6 @@
-"""A random order of n things, place by place: shuffled(0, 5, "a"), …, shuffled(4, 5, "a") are 0 to 4 in some order.
+"""A random permutation, one place at a time: shuffled(0, 5, "a"), …, shuffled(4, 5, "a") are 0 to 4 in some order.
 
-A Feistel network over the smallest even number of bits; what falls beyond n is shuffled again.
+A Feistel network over the smallest even number of bits; a number beyond the count is shuffled again.
 """
 
 from __future__ import annotations

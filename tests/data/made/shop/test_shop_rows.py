@@ -135,8 +135,8 @@ def test_splits_share_neither_products_nor_phrases_where_they_say_so(table: Path
 
 
 def read_rows(table: Path) -> list[dict[str, str]]:
-    first, *rest = table.read_text(encoding="utf-8").splitlines()
-    return [dict(zip(first.split(","), line.split(","), strict=True)) for line in rest]
+    first, *other_lines = table.read_text(encoding="utf-8").splitlines()
+    return [dict(zip(first.split(","), line.split(","), strict=True)) for line in other_lines]
 
 
 def names(problem: Problem, name: str) -> bool:

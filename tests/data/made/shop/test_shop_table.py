@@ -64,8 +64,8 @@ def test_a_table_without_a_column_says_which_tasks_to_leave_out(tmp_path: Path) 
         ValueError, match=r"no rows for .*classification.*: bare.csv has no .*; .* tasks="
     ) as error:
         generate(f"shop-tasks:table={path},count=10")
-    rest = str(error.value).rpartition("tasks=")[2]
-    rows = generate(f"shop-tasks:table={path},count=50,tasks={rest}")
+    tasks = str(error.value).rpartition("tasks=")[2]
+    rows = generate(f"shop-tasks:table={path},count=50,tasks={tasks}")
     assert len(rows) == len(rows[:]) == 50
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from foresail.chat.endpoint import EndpointBroken
 from foresail.cli import app
-from foresail.curate.judging.judge import JudgeSettings, judge
+from foresail.curate.judging.labelling import JudgeSettings, label_documents
 from foresail.curate.quality.labels import read_labels
 from foresail.curate.read.source import Source
 from foresail.recipe.tables.answerer import Answerer
@@ -51,7 +51,7 @@ def server() -> Iterator[AnsweringServer]:
 def test_labels_are_written_in_order_and_failures_are_counted(
     server: AnsweringServer, tmp_path: Path
 ) -> None:
-    counts = judge(write_documents(tmp_path), tmp_path / "out", settings_for(server))
+    counts = label_documents(write_documents(tmp_path), tmp_path / "out", settings_for(server))
     assert counts == {"judged": 14, "no_json": 4, "refused": 2}
     rows = [json.loads(line) for line in (tmp_path / "out" / "labels.jsonl").open()]
     assert [row["id"] for row in rows] == [f"d{number}" for number in range(20)]
@@ -65,18 +65,18 @@ def test_labels_are_written_in_order_and_failures_are_counted(
 def test_a_stopped_judge_goes_on_with_the_same_bytes(server: AnsweringServer, tmp_path: Path) -> None:
     """Rows and answers are torn at random places, as a kill leaves them."""
     source, settings = write_documents(tmp_path), settings_for(server)
-    judge(source, tmp_path / "whole", settings)
+    label_documents(source, tmp_path / "whole", settings)
     whole = (tmp_path / "whole" / "labels.jsonl").read_bytes()
     generator = random.Random(0)
     for attempt in range(6):
         out = tmp_path / f"torn{attempt}"
-        judge(source, out, settings.model_copy(update={"most": 9}))
+        label_documents(source, out, settings.model_copy(update={"most": 9}))
         for name in ("labels.jsonl", "judge.answers.jsonl"):
             content = (out / name).read_bytes()
             (out / name).write_bytes(content[: generator.randrange(len(content))])
         answers = (out / "judge.answers.jsonl").read_bytes().count(b"\n")
         asked = len(server.requests)
-        judge(source, out, settings)
+        label_documents(source, out, settings)
         assert (out / "labels.jsonl").read_bytes() == whole
         most = 20 - answers + 2  # a refusal is asked again without a schema
         assert len(server.requests) - asked <= most
@@ -86,21 +86,21 @@ def test_another_rubric_or_model_needs_another_folder_and_another_address_does_n
     server: AnsweringServer, tmp_path: Path
 ) -> None:
     source, settings = write_documents(tmp_path, 3), settings_for(server)
-    judge(source, tmp_path / "out", settings)
+    label_documents(source, tmp_path / "out", settings)
     with pytest.raises(ValueError, match="begun with another rubrics"):
-        judge(source, tmp_path / "out", settings_for(server, rubrics=("fluency",)))
+        label_documents(source, tmp_path / "out", settings_for(server, rubrics=("fluency",)))
     for change, refused in (({"model": "n"}, True), ({"endpoint": "http://elsewhere:1/v1"}, False)):
         other = settings.model_copy(update={"answerer": settings.answerer.model_copy(update=change)})
         if refused:
             with pytest.raises(ValueError, match="begun with another model"):
-                judge(source, tmp_path / "out", other)
+                label_documents(source, tmp_path / "out", other)
         else:
-            assert judge(source, tmp_path / "out", other)["judged"] == 3  # nothing is asked
+            assert label_documents(source, tmp_path / "out", other)["judged"] == 3  # nothing is asked
 
 
 def test_a_share_is_drawn_by_ids(server: AnsweringServer, tmp_path: Path) -> None:
     source = write_documents(tmp_path, 300)
-    counts = judge(source, tmp_path / "out", settings_for(server, share=0.3, batch=64))
+    counts = label_documents(source, tmp_path / "out", settings_for(server, share=0.3, batch=64))
     assert 60 < sum(counts.values()) < 120
 
 
@@ -110,12 +110,12 @@ def test_a_server_that_stays_away_or_refuses_the_key_stops_and_says_so(
     source, settings = write_documents(tmp_path), settings_for(server, patience=0.0)
     server.answer = lambda question, count: 401
     with pytest.raises(EndpointBroken, match=r"answers with 401.*check address, model and key"):
-        judge(source, tmp_path / "out", settings)
+        label_documents(source, tmp_path / "out", settings)
     server.answer, server.dead_from = answer_all, len(server.requests) + 9
     with pytest.raises(EndpointBroken, match=r"answers with 503.*it goes on"):
-        judge(source, tmp_path / "out", settings)
+        label_documents(source, tmp_path / "out", settings)
     server.dead_from = None
-    assert judge(source, tmp_path / "out", settings) == {"judged": 14, "no_json": 4, "refused": 2}
+    assert label_documents(source, tmp_path / "out", settings) == {"judged": 14, "no_json": 4, "refused": 2}
 
 
 def test_the_command_judges_by_a_server(server: AnsweringServer, tmp_path: Path) -> None:

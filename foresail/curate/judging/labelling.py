@@ -1,6 +1,6 @@
-"""Judges documents by rubrics through a model; stopped or killed, the same call goes on after the last document.
+"""Labels documents by rubrics through a judge; stopped or killed, the same call goes on after the last document.
 
-    judge(source, out, JudgeSettings(answerer=…, rubrics=("education",), share=0.01))
+    label_documents(source, out, JudgeSettings(answerer=…, rubrics=("education",), share=0.01))
 
     out/labels.jsonl         {"id": "web:17", "text": "…", "labels": {"education": 3}}, in the order of the sources
                              {"id": "web:18", "text": "…", "labels": {}, "failed": "no_json", "detail": "…"}
@@ -51,7 +51,7 @@ class JudgeSettings(Part):
     batch: int = Field(64, ge=1, description="documents asked about before their rows are written")
 
 
-def judge(
+def label_documents(
     source: Source,
     out: Path,
     settings: JudgeSettings,
