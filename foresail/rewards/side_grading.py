@@ -133,7 +133,7 @@ class SideGrading(QueuedGrading):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         for job in self._queue:
-            if wants_verdict(job.future):
+            if not job.future.done() and wants_verdict(job.future):  # an error may have settled it
                 job.future.set_exception(PoolClosed("the grading was closed before this verdict"))
         self._queue.clear()
         self.shut()

@@ -91,6 +91,37 @@ def test_a_question_on_which_the_server_fails_does_not_stop_the_others() -> None
     assert answers.count("fine") == 9 and isinstance(answers[2], Refused)
 
 
+@pytest.mark.parametrize("fault", [500, 502, 403, "hang up"])
+def test_a_question_on_which_the_server_fails_is_refused_though_it_is_asked_alone(fault: int | str) -> None:
+    """A filter before the server, a proxy, a process that such a question ends: others are answered."""
+
+    def reply(request: dict[str, Any], count: int) -> int | str:
+        if "poison" not in request["messages"][0]["content"]:
+            return "fine"
+        if isinstance(fault, int):
+            return fault
+        raise ConnectionAbortedError("the process is gone")
+
+    with server_that(reply) as endpoint:
+        opened = endpoint(pauses=(0.01,) * 9, parallel=1)
+        (answer,) = opened.answer(ask("poison"))
+        assert isinstance(answer, Refused) and "answers other questions" in answer.detail
+        assert opened.answer(ask("a", "poison", "b"))[::2] == ["fine", "fine"]
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 503])
+def test_a_server_that_answers_nothing_is_broken_and_no_question_is_refused(status: int) -> None:
+    with server_that(lambda request, count: status) as endpoint, pytest.raises(EndpointBroken):
+        endpoint(pauses=(0.01,) * 9).answer(ask("a", "b"))
+
+
+def test_a_server_that_restarts_refuses_nothing() -> None:
+    """Fails in the middle of five parallel questions, and answers again later."""
+    with server_that(lambda request, count: 502 if 5 <= count < 60 else "fine") as endpoint:
+        answers = endpoint(pauses=(0.01,) * 40, parallel=5).answer(ask(*"abcdefghijklmnop"))
+    assert answers == ["fine"] * 16
+
+
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_schema_is_sent_and_left_out_where_it_is_refused(status: int) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from foresail.records import Message, Problem, RunStopped, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading, group_verdicts
 from foresail.rewards.group_rewards import pay
+from foresail.rewards.judge_grading import JudgeGrading
 from foresail.rewards.judging.siblings import meetings, score_group
+from foresail.rewards.queued_grading import GradingJob
 from foresail.rollout.answering.answerer import open_answerer
 
 PROBLEM = Problem(id="p1", prompt=(Message(role="user", content="What is 7 + 5?"),), answer="value 12")
@@ -163,6 +166,33 @@ def test_a_server_that_stays_away_stops_the_run_and_is_waited_for_while_it_may_r
         server.dead_from = 0
         with open_grading(reward(server, answerer={"patience": 600.0})) as grading:
             grading.submit(PROBLEM, single_turn("value 4"))  # closing does not wait ten minutes for it
+
+
+def test_responses_that_waited_when_the_judge_was_given_up_get_its_error() -> None:
+    began, asked = threading.Event(), threading.Event()
+
+    class GivenUp(JudgeGrading):
+        def open(self) -> None:
+            """Nothing to load."""
+
+        def grade(self, jobs: Sequence[GradingJob]) -> None:
+            began.set()
+            assert asked.wait(SECONDS)
+            raise RunStopped("the judge is away")
+
+    settings_ = Reward.model_validate(
+        {"grader": "judge", "judge": {"answerer": {"endpoint": "http://x", "model": "m"}}}, strict=False
+    )
+    grading = GivenUp(settings_, None, open_answer=open_answerer)
+    grading.check()
+    first = grading.submit(PROBLEM, single_turn("value 0"))
+    assert began.wait(SECONDS)
+    futures = [first, *(grading.submit(PROBLEM, single_turn(f"value {number}")) for number in range(5))]
+    asked.set()
+    for future in futures:
+        with pytest.raises(RunStopped):
+            future.result(SECONDS)
+    grading.close()
 
 
 def test_a_checkpoint_judges_by_probabilities(tiny_checkpoint: Path) -> None:

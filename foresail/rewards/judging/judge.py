@@ -50,7 +50,7 @@ class Unjudged:
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """`scores`: of rubrics with levels, each from 0 (lowest) to 1. `shown`: the share of the text that was judged."""
+    """`scores`: of rubrics with levels, each from 0 (lowest) to 1. `shown`: the share of the text that it saw."""
 
     labels: Labels
     scores: dict[str, float] = field(default_factory=dict)
@@ -74,8 +74,8 @@ class Pair:
 class Comparison:
     """`score` is 1 where the first is better, 0 where the second is; `said`: of the first response in each order.
 
-    Where probabilities are read, `score` is the mean probability that the first is better. `shown`: the share of the
-    shorter cut response that was judged.
+    Where probabilities are read, `score` is the mean probability that the first is better. `shown`: of the two
+    shares that were seen the smaller one.
     """
 
     outcome: Outcome

@@ -3,9 +3,9 @@
     rate_responses(judge, [judged], rubric)               # 1,000 characters, then 250, then that 1,000 are left out
     compare_responses(judge, pairs, rubric, AGAINST_REFERENCE)
 
-Otherwise a policy could have a wrong answer dropped, and not punished, by a response that its judge cannot judge: too
-long for it, refused by the server's filter, an instruction to answer with a poem. What is left out is marked, so the
-judge sees that it is. A judge that gives no verdict even then is broken, and that is no score.
+Otherwise a policy could have a wrong answer dropped, and not punished, by a response that its judge cannot judge:
+too long for it, refused by the server's filter, an instruction to answer with a poem. What is left out is marked,
+so the judge sees that it is. A judge that gives no verdict even then is broken, and that is no score.
 """
 
 from __future__ import annotations
