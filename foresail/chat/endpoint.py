@@ -33,6 +33,7 @@ MOST_BYTES = 2**24  # of a reply
 SCHEMA = "response_format"
 LIKELIEST = 20  # tokens whose probabilities a server gives at most
 CHOOSING = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": LIKELIEST}
+CUT = "the answer had not ended at max_new_tokens; raise it"
 TRIES = 4  # of a question on which a server fails that answers others
 
 
@@ -202,7 +203,10 @@ class Endpoint:
 
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:
-            raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
+            raise EndpointBroken(
+                f"{self.url} {why}; start it, then run the same command again: it goes on (a training "
+                "run: foresail resume)"
+            )
         self.outage.tell(self.url, why, pause)
         if not self.outage.wait(pause):
             raise EndpointBroken(f"{self.url} {why}; it is not waited for any more")
@@ -221,9 +225,12 @@ def seed_of(seed: int, key: str) -> int:
 
 def read_reply(body: bytes) -> str | Refused:
     try:
-        content: Any = json.loads(body)["choices"][0]["message"]["content"]
+        choice = json.loads(body)["choices"][0]
+        content: Any = choice["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return Refused(f"the reply is none of OpenAI's: {body[:80]!r}")
+    if choice.get("finish_reason") == "length":
+        return Refused(CUT)
     return content if isinstance(content, str) else Refused("the reply has no text")
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused, growing_pauses
+from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused, growing_pauses, read_reply
 from foresail.chat.http_server import JsonHandler, JsonServer
 from foresail.records import Message
 
@@ -140,6 +140,21 @@ def test_a_schema_is_sent_and_left_out_where_it_is_refused(status: int) -> None:
     with server_that(lambda request, count: json.dumps(request["response_format"])) as endpoint:
         (answer,) = endpoint().answer(ask("a"), schemas=[schema])
         assert json.loads(str(answer))["json_schema"]["schema"] == schema
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"null", b"[]", b'"x"', b"{", b'{"choices": []}', b'{"choices": [null]}', b'{"choices": "abc"}',
+        b'{"choices": [{"message": "abc"}]}', b'{"choices": [{"message": {"content": null}}]}',
+        b'{"choices": [{"message": {"content": ["a"]}}]}', b'{"choices": [{"message": {"content": 3}}]}',
+        b'{"choices": [{"message": {"content": null, "tool_calls": [{"id": "1"}]}}]}', b"[" * 100_000,
+        b'{"choices": [{"message": {"content": "\xff"}}]}', b"<html>502</html>",
+        b'{"choices": [{"message": {"content": "half of"}, "finish_reason": "length"}]}',
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_none_is_refused(body: bytes) -> None:
+    assert isinstance(read_reply(body), Refused)
 
 
 def test_a_question_that_is_refused_with_and_without_a_schema_is_refused() -> None:
