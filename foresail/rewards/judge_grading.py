@@ -18,7 +18,7 @@ from foresail.chat.endpoint import EndpointBroken
 from foresail.recipe.tables.answerer import Answerer
 from foresail.recipe.tables.judge import JudgeReward
 from foresail.recipe.tables.reward import JUDGE, Reward
-from foresail.records import RunStopped, Verdict, final_text
+from foresail.records import JudgeAway, Verdict, final_text
 from foresail.rewards.grading import Grading, Pair, crashed, failure
 from foresail.rewards.judging import judge as judging
 from foresail.rewards.judging.judge import Comparison, Judge, Rating, Unjudged
@@ -79,7 +79,7 @@ class JudgeGrading(SideGrading):
         try:
             verdicts = self.verdicts([job.pairs for job in jobs])
         except EndpointBroken as error:
-            raise RunStopped(f"the judge of [reward.judge] is away: {error}") from error
+            raise JudgeAway(f"the judge of [reward.judge] is away: {error}") from error
         except Exception as error:
             if len(jobs) > 1:
                 for job in jobs:
