@@ -21,13 +21,14 @@ from foresail.data.problems.problems import ANSWER_KEYS, PROMPT_KEYS
 
 COLUMNS = [
     *PROMPT_KEYS, *ANSWER_KEYS, "messages", "id", "level", "type", "topic", "meta", "metadata", "code",
-    "completion", "entry_point", "canonical_solution", "test_setup_code", "base_input", "starter_code", "reward_model",
-    "data_source", "enable_thinking", "tools", "pass_rate", "made", "extra_info", "atol", "prelude", "levels",
+    "completion", "entry_point", "canonical_solution", "test_setup_code", "base_input", "starter_code",
+    "reward_model", "data_source", "enable_thinking", "tools", "pass_rate", "made", "extra_info", "atol", "prelude", "levels",
 ]  # fmt: skip
 TEXTS = [
     "", "   ", "\ud800", "\udfff\ud800", "\u0000", "\u202e abc", "a" * 50_000, "(" * 9000, "{" * 5000,
     "\\frac{" * 2000, "$" * 999, "\\boxed{" * 2000, "9" * 6000, "1e999999", "10^{10^{10^{10}}}", "99999!",
-    "\\sqrt" * 900,    "nan", "-0", "1/0", "[1,2", '{"a":1}', "<|im_end|>", "assert f()==1", "def f(): return f()", "1," * 9000,
+    "\\sqrt" * 900, "nan", "-0", "1/0", "[1,2", '{"a":1}', "<|im_end|>", "assert f()==1", "1," * 9000,
+    "def f(): return f()",
     "\U0010ffff" * 99, "A) 1 B) 2", "Prove that", "?" * 3000, "Find x.\n" * 900, "一" * 999, "-" * 5000,
 ]  # fmt: skip
 NUMBERS = [
