@@ -22,7 +22,8 @@ from foresail.data.problems.problems import ANSWER_KEYS, PROMPT_KEYS
 COLUMNS = [
     *PROMPT_KEYS, *ANSWER_KEYS, "messages", "id", "level", "type", "topic", "meta", "metadata", "code",
     "completion", "entry_point", "canonical_solution", "test_setup_code", "base_input", "starter_code",
-    "reward_model", "data_source", "enable_thinking", "tools", "pass_rate", "made", "extra_info", "atol", "prelude", "levels",
+    "reward_model", "data_source", "enable_thinking", "tools", "pass_rate", "made", "extra_info", "atol",
+    "prelude", "levels",
 ]  # fmt: skip
 TEXTS = [
     "", "   ", "\ud800", "\udfff\ud800", "\u0000", "\u202e abc", "a" * 50_000, "(" * 9000, "{" * 5000,
