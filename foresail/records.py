@@ -24,6 +24,10 @@ class RunStopped(Exception):
     """A run cannot go on, for a reason that its user can fix; the message says how."""
 
 
+class JudgeAway(RunStopped):
+    """The server that judges stays away, and nothing else is wrong: what was learned can be saved."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One turn of a conversation.

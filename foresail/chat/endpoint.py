@@ -25,11 +25,15 @@ from foresail.records import Message
 
 LONGEST_PAUSE = 60.0
 BUSY = (408, 409, 425, 429)
-ONE_QUESTION = (500,)  # may be the question: others may be answered
+CLOSED = (401, 403, 404)
+# of a question, where others are answered; so are 403 of a filter before the server, and no reply at all
+ITS_OWN_FAULT = (500, 502, 504)
+PLAIN, PLAIN_SECONDS = (Message(role="user", content="Say yes."),), 60.0
 MOST_BYTES = 2**24  # of a reply
 SCHEMA = "response_format"
 LIKELIEST = 20  # tokens whose probabilities a server gives at most
 CHOOSING = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": LIKELIEST}
+CUT = "the answer had not ended at max_new_tokens; raise it"
 TRIES = 4  # of a question on which a server fails that answers others
 
 
@@ -120,34 +124,49 @@ class Endpoint:
         self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any], read: Read
     ) -> str | Refused:
         """`form` is what the request has more than others."""
-        answered_before = self.outage.answered
-        for tried, pause in enumerate((*self.pauses, None), start=1):
+        own_faults = 0
+        for pause in (*self.pauses, None):
+            answered_before = self.outage.answered
             try:
                 if SCHEMA in form and self.outage.refuses_schemas:
                     form = {}
                 reply = self._post(conversation, key, form)
             except HTTPError as error:
-                body = error.read(500).decode("utf-8", "replace")
-                if error.code in (401, 403, 404):
-                    raise EndpointBroken(
-                        f"{self.url} answers with {error.code}: {body}; check address, model and key, then "
-                        "run the same command again"
-                    ) from None
-                if error.code < 500 and error.code not in BUSY:
+                why = f"answers with {error.code}: {error.read(500).decode('utf-8', 'replace')}"
+                if error.code < 500 and error.code not in (*BUSY, *CLOSED):
                     if SCHEMA not in form:
-                        return Refused(f"{error.code}: {body}")
+                        return Refused(why.removeprefix("answers with "))
                     return self._ask_plainly(conversation, key, read)
-                if error.code in ONE_QUESTION:
-                    if self.outage.answered > answered_before and tried >= TRIES:
-                        return Refused(f"{error.code}: {body}")
+                if error.code in CLOSED and not self._answers_others(answered_before):
+                    raise EndpointBroken(
+                        f"{self.url} {why}; check address, model and key, then run the same command again"
+                    ) from None
+                may_be_its_own = error.code in (*CLOSED, *ITS_OWN_FAULT) and SCHEMA not in form
+                if error.code in ITS_OWN_FAULT:
                     form = {} if SCHEMA in form else form  # some fail on it, and do not say so
-                self._wait(pause, f"answers with {error.code}: {body}")
             except (URLError, OSError, HTTPException) as error:
-                self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
+                why, may_be_its_own = f"cannot be reached: {getattr(error, 'reason', error)}", True
             else:
                 self.outage.end(self.url)
                 return read(reply)
+            if may_be_its_own and self._answers_others(answered_before):
+                own_faults += 1
+                if own_faults >= TRIES:
+                    return Refused(f"the server {why}, and answers other questions")
+            self._wait(pause, why)
         raise AssertionError("the last attempt raises")
+
+    def _answers_others(self, answered_before: int) -> bool:
+        """Whether a question failed by what it says: others were answered since, or a plain one is now."""
+        if self.outage.answered > answered_before:
+            return True
+        try:
+            self._post(PLAIN, None, {"max_tokens": 16}, seconds=min(self.seconds, PLAIN_SECONDS))
+        except HTTPError as error:
+            return error.code < 500 and error.code not in (*BUSY, *CLOSED)
+        except (URLError, OSError, HTTPException):
+            return False
+        return True
 
     def _ask_plainly(self, conversation: Sequence[Message], key: str | None, read: Read) -> str | Refused:
         """Without the schema; if that is taken, it is what the server refuses."""
@@ -156,7 +175,13 @@ class Endpoint:
             self.outage.refuses_schemas = True
         return answer
 
-    def _post(self, conversation: Sequence[Message], key: str | None, form: Mapping[str, Any]) -> bytes:
+    def _post(
+        self,
+        conversation: Sequence[Message],
+        key: str | None,
+        form: Mapping[str, Any],
+        seconds: float | None = None,
+    ) -> bytes:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in conversation],
@@ -173,12 +198,15 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self.key}"
         address = f"{self.url.rstrip('/')}/chat/completions"
         request = urllib.request.Request(address, data=json.dumps(body).encode(), headers=headers)
-        with urllib.request.urlopen(request, timeout=self.seconds) as answer:
+        with urllib.request.urlopen(request, timeout=seconds or self.seconds) as answer:
             return bytes(answer.read(MOST_BYTES))
 
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:
-            raise EndpointBroken(f"{self.url} {why}; start it, then run the same command again: it goes on")
+            raise EndpointBroken(
+                f"{self.url} {why}; start it, then run the same command again: it goes on (a training "
+                "run: foresail resume)"
+            )
         self.outage.report(self.url, why, pause)
         if not self.outage.wait(pause):
             raise EndpointBroken(f"{self.url} {why}; it is not waited for any more")
@@ -197,9 +225,12 @@ def seed_of(seed: int, key: str) -> int:
 
 def read_reply(body: bytes) -> str | Refused:
     try:
-        content: Any = json.loads(body)["choices"][0]["message"]["content"]
+        choice = json.loads(body)["choices"][0]
+        content: Any = choice["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return Refused(f"the reply is none of OpenAI's: {body[:80]!r}")
+    if choice.get("finish_reason") == "length":
+        return Refused(CUT)
     return content if isinstance(content, str) else Refused("the reply has no text")
 
 

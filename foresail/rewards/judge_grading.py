@@ -10,20 +10,22 @@ server that stays away stops the run, which can be resumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from foresail.chat.answering import Answer
 from foresail.chat.endpoint import EndpointBroken
 from foresail.recipe.tables.answerer import Answerer
 from foresail.recipe.tables.judge import JudgeReward
 from foresail.recipe.tables.reward import JUDGE, Reward
-from foresail.records import RunStopped, Verdict, final_text
+from foresail.records import JudgeAway, Verdict, final_text
 from foresail.rewards.grading import Grading, Pair, crashed, failure
 from foresail.rewards.judging import judge as judging
 from foresail.rewards.judging.judge import Comparison, Judge, Rating, Unjudged
 from foresail.rewards.judging.question import Judged
 from foresail.rewards.judging.remembered import Remembered
 from foresail.rewards.judging.rubric import Rubric, load_rubric
+from foresail.rewards.judging.shorter import AGAINST_REFERENCE, compare_responses, rate_responses
 from foresail.rewards.judging.siblings import ALONE, compare_siblings
 from foresail.rewards.queued_grading import GradingJob
 from foresail.rewards.side_grading import SideGrading
@@ -77,7 +79,7 @@ class JudgeGrading(SideGrading):
         try:
             verdicts = self.verdicts([job.pairs for job in jobs])
         except EndpointBroken as error:
-            raise RunStopped(f"the judge of [reward.judge] is away: {error}") from error
+            raise JudgeAway(f"the judge of [reward.judge] is away: {error}") from error
         except Exception as error:
             if len(jobs) > 1:
                 for job in jobs:
@@ -108,10 +110,11 @@ class JudgeGrading(SideGrading):
                 reference = problem.answer if self.needs_answer else None
                 asked[number] = Judged(prompt=problem.prompt, response=response, reference=reference)
         if self.table.against == "reference":
-            compared = self.judge.compare([*map(against_reference, asked.values())], self.rubric)
+            pairs_asked = [*map(against_reference, asked.values())]
+            compared = compare_responses(self.judge, pairs_asked, self.rubric, AGAINST_REFERENCE)
             verdicts |= dict(zip(asked, map(self.of_comparison, compared), strict=True))
         else:
-            rated = self.judge.rate([*asked.values()], [self.rubric])
+            rated = rate_responses(self.judge, [*asked.values()], self.rubric)
             verdicts |= dict(zip(asked, map(self.of_rating, rated), strict=True))
         return [verdicts[number] for number in range(len(pairs))]
 
@@ -141,9 +144,8 @@ class JudgeGrading(SideGrading):
         if isinstance(rating, Unjudged):
             return no_verdict(rating)
         name = self.rubric.name
-        return self.scored(
-            rating.score, f"{name} is {rating.labels[name]} of {self.rubric.low} to {self.rubric.high}"
-        )
+        detail = f"{name} is {rating.labels[name]} of {self.rubric.low} to {self.rubric.high}"
+        return with_shown(self.scored(rating.score, detail), rating.shown)
 
     def of_comparison(self, compared: Comparison | Unjudged) -> Verdict:
         if isinstance(compared, Unjudged):
@@ -151,13 +153,9 @@ class JudgeGrading(SideGrading):
         words = {"first": "better than", "second": "worse than", "tie": "as good as"}
         said = words.get(compared.outcome)
         detail = f"{said} the problem's answer" if said else "the judge says otherwise when both are swapped"
-        verdict = self.scored(compared.score, detail)
         inconsistent = float(compared.outcome == "inconsistent")
-        return Verdict(
-            status=verdict.status,
-            score=verdict.score,
-            detail=verdict.detail,
-            metrics={"judge/inconsistent": inconsistent},
+        return with_shown(
+            self.scored(compared.score, detail), compared.shown, {"judge/inconsistent": inconsistent}
         )
 
     def scored(self, score: float, detail: str) -> Verdict:
@@ -166,6 +164,14 @@ class JudgeGrading(SideGrading):
             return Verdict(status="scored", score=score, detail=f"judged {score:.3g}: {detail}")
         status = "correct" if score >= right_from else "wrong"
         return Verdict(status=status, score=score, detail=f"judged {score:.3g}: {detail}")  # type: ignore[arg-type]
+
+
+def with_shown(verdict: Verdict, shown: float, metrics: Mapping[str, float] | None = None) -> Verdict:
+    """A response that had to be cut is told in the detail, and counted."""
+    detail = verdict.detail if shown == 1 else f"{verdict.detail}; the judge could be shown {shown:.0%} of it"
+    return replace(
+        verdict, detail=detail, metrics={**(metrics or {}), "judge/shown_shorter": float(shown < 1)}
+    )
 
 
 def against_reference(judged: Judged) -> judging.Pair:

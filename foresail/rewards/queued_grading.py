@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from foresail.records import Problem, RunStopped, Trajectory, Verdict
+from foresail.records import JudgeAway, Problem, RunStopped, Trajectory, Verdict
 from foresail.rewards.grading import Grading, Pair, Part
 
 
@@ -87,7 +87,7 @@ def closed_by(error: BaseException | None) -> Exception:
     if error is None or isinstance(error, PoolClosed):
         return PoolClosed("the grading is closed; open a new one")
     if isinstance(error, RunStopped):  # its message tells the user what to do
-        return RunStopped(str(error))
+        return (JudgeAway if isinstance(error, JudgeAway) else RunStopped)(str(error))
     return PoolClosed(f"the grading was ended by an error: {type(error).__name__}: {error}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused, growing_pauses
+from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused, growing_pauses, read_reply
 from foresail.chat.http_server import JsonHandler, JsonServer
 from foresail.records import Message
 
@@ -91,6 +91,37 @@ def test_a_question_on_which_the_server_fails_does_not_stop_the_others() -> None
     assert answers.count("fine") == 9 and isinstance(answers[2], Refused)
 
 
+@pytest.mark.parametrize("fault", [500, 502, 403, "hang up"])
+def test_a_question_on_which_the_server_fails_is_refused_though_it_is_asked_alone(fault: int | str) -> None:
+    """A filter before the server, a proxy, a process that such a question ends: others are answered."""
+
+    def reply(request: dict[str, Any], count: int) -> int | str:
+        if "poison" not in request["messages"][0]["content"]:
+            return "fine"
+        if isinstance(fault, int):
+            return fault
+        raise ConnectionAbortedError("the process is gone")
+
+    with server_that(reply) as endpoint:
+        opened = endpoint(pauses=(0.01,) * 9, parallel=1)
+        (answer,) = opened.answer(ask("poison"))
+        assert isinstance(answer, Refused) and "answers other questions" in answer.detail
+        assert opened.answer(ask("a", "poison", "b"))[::2] == ["fine", "fine"]
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 503])
+def test_a_server_that_answers_nothing_is_broken_and_no_question_is_refused(status: int) -> None:
+    with server_that(lambda request, count: status) as endpoint, pytest.raises(EndpointBroken):
+        endpoint(pauses=(0.01,) * 9).answer(ask("a", "b"))
+
+
+def test_a_server_that_restarts_refuses_nothing() -> None:
+    """Fails in the middle of five parallel questions, and answers again later."""
+    with server_that(lambda request, count: 502 if 5 <= count < 60 else "fine") as endpoint:
+        answers = endpoint(pauses=(0.01,) * 40, parallel=5).answer(ask(*"abcdefghijklmnop"))
+    assert answers == ["fine"] * 16
+
+
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_schema_is_sent_and_left_out_where_it_is_refused(status: int) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -109,6 +140,21 @@ def test_a_schema_is_sent_and_left_out_where_it_is_refused(status: int) -> None:
     with server_that(lambda request, count: json.dumps(request["response_format"])) as endpoint:
         (answer,) = endpoint().answer(ask("a"), schemas=[schema])
         assert json.loads(str(answer))["json_schema"]["schema"] == schema
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"null", b"[]", b'"x"', b"{", b'{"choices": []}', b'{"choices": [null]}', b'{"choices": "abc"}',
+        b'{"choices": [{"message": "abc"}]}', b'{"choices": [{"message": {"content": null}}]}',
+        b'{"choices": [{"message": {"content": ["a"]}}]}', b'{"choices": [{"message": {"content": 3}}]}',
+        b'{"choices": [{"message": {"content": null, "tool_calls": [{"id": "1"}]}}]}', b"[" * 100_000,
+        b'{"choices": [{"message": {"content": "\xff"}}]}', b"<html>502</html>",
+        b'{"choices": [{"message": {"content": "half of"}, "finish_reason": "length"}]}',
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_none_is_refused(body: bytes) -> None:
+    assert isinstance(read_reply(body), Refused)
 
 
 def test_a_question_that_is_refused_with_and_without_a_schema_is_refused() -> None:

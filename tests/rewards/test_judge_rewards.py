@@ -75,14 +75,21 @@ def test_levels_become_scores_and_no_verdict_is_no_score() -> None:
     with AnsweringServer(say) as server, open_grading(reward(server)) as grading:
         verdicts = grade_all(grading, texts)
         assert [verdict.status for verdict in verdicts] == [
-            "scored", "scored", "unparsable", "crashed", "ungradable", "scored",
+            "scored", "scored", "unparsable", "scored", "scored", "scored",
         ]  # fmt: skip
         assert [verdict.score for verdict in verdicts] == [0.7, 1.0, 0.0, 0.0, 0.0, 0.7]
-        assert [pay(verdict, grading.settings) for verdict in verdicts] == [0.7, 1.0, 0.0, None, None, 0.7]  # type: ignore[attr-defined]
-        assert "no_json" in verdicts[3].detail and "quality is 7 of 0 to 10" in verdicts[0].detail
+        assert "quality is 7 of 0 to 10" in verdicts[0].detail
+        assert [verdict.metrics["judge/shown_shorter"] for verdict in verdicts[3:]] == [1.0, 1.0, 0.0]
+        assert "could be shown 25% of it" in verdicts[3].detail  # a response cannot have itself dropped
         asked = len(server.requests)
         grade_all(grading, texts[:2])
         assert len(server.requests) == asked  # nothing is asked twice
+        server.answer = lambda question, count: "hm"  # the judge is broken, and that is no score
+        (broken,) = grade_all(grading, ["value 1"])
+        server.answer = lambda question, count: 400
+        (refused,) = grade_all(grading, ["value 2"])
+        assert [broken.status, refused.status] == ["crashed", "ungradable"] and "no_json" in broken.detail
+        assert pay(broken, grading.settings) is pay(refused, grading.settings) is None  # type: ignore[attr-defined]
 
 
 def test_a_threshold_says_what_is_right() -> None:
@@ -101,7 +108,7 @@ def test_a_reference_is_shown_or_compared_with() -> None:
             better, worse, same = grade_all(grading, ["value 13", "value 11", "value 12"])
             assert (better.score, worse.score, same.score) == (1.0, 0.0, 0.5)
             assert "otherwise when both are swapped" in same.detail
-            assert same.metrics == {"judge/inconsistent": 1.0}
+            assert same.metrics == {"judge/inconsistent": 1.0, "judge/shown_shorter": 0.0}
             unanswered = Problem(id="p2", prompt=PROBLEM.prompt, answer="")
             assert grade_all(grading, ["value 1"], unanswered)[0].status == "ungradable"
 
@@ -118,20 +125,26 @@ def test_siblings_are_compared_alone_or_beside_a_rule(beside: bool) -> None:
             settings_ = reward(server, against="siblings", opponents=4)
         with open_grading(settings_) as grading:
             verdicts = grade_all(grading, texts, problem)
-            broken = grade_all(grading, ["value 1", "value 99", "value 2"], problem)
+            loud = grade_all(grading, ["value 1", "value 99", "value 2"], problem)
+            server.answer = lambda question, count: "hm"
+            broken = grade_all(grading, ["value 1", "value 4", "value 5"], problem)
     scores = [verdict.terms.get("taste") if beside else verdict.score for verdict in verdicts]
     assert scores == pytest.approx([1 / 3, 1.0, 2 / 3, 0.0])
     assert [verdict.status for verdict in verdicts[:2]] == (
         ["correct", "unparsable"] if beside else ["scored"] * 2
     )
+    # the one that the judge cannot read loses to both; the others are compared as ever
+    assert [verdict.terms.get("taste") if beside else verdict.score for verdict in loud] == [0.5, 0.0, 1.0]
     assert {verdict.status for verdict in broken} == {"crashed"}
 
 
 def test_two_terms_of_a_judge_and_a_rule_are_joined() -> None:
     terms = [{"grader": "math", "name": "right", "weight": 2.0}, {"grader": "judge", "name": "taste"}]
     with AnsweringServer(say) as server, open_grading(reward(server, grader="none", terms=terms)) as grading:
-        verdict, failed = grade_all(grading, ["\\boxed{12} value 4", "\\boxed{12} value 99"],
-                                    Problem(id="p", prompt=PROBLEM.prompt, answer="12"))  # fmt: skip
+        problem = Problem(id="p", prompt=PROBLEM.prompt, answer="12")
+        (verdict,) = grade_all(grading, ["\\boxed{12} value 4"], problem)
+        server.answer = lambda question, count: "hm"
+        (failed,) = grade_all(grading, ["\\boxed{12} value 5"], problem)
     assert verdict.terms == {"right": 1.0, "taste": 0.4} and verdict.status == "scored"
     assert failed.status == "crashed" and failed.detail.startswith("term taste: the judge gave no verdict")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foresail.data.problems.problems import ANSWER_KEYS, PROMPT_KEYS
+from foresail.data.problems.problems import ANSWER_KEYS, PROMPT_KEYS, to_prompt
 from foresail.recipe.tables.inputs import reach
 
 ABSENT = object()
@@ -24,7 +24,7 @@ def prompt_of(row: Mapping[str, Any]) -> str:
     """The last message of the prompt."""
     key = key_of(row, PROMPT_KEYS)
     prompt = reach(row, key, "") if key is not None else ""
-    return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+    return prompt if isinstance(prompt, str) else to_prompt(prompt, "prompt")[-1].content
 
 
 def with_prompt(row: Mapping[str, Any], text: str) -> dict[str, Any]:

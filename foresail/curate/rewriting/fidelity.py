@@ -20,7 +20,7 @@ from foresail.curate.rewriting.names import lost_names, swapped
 from foresail.curate.rewriting.quantities import find_quantities, lost_quantities, new_quantities
 from foresail.curate.rewriting.question import changed_option, is_letter, options_of
 from foresail.curate.rewriting.spans import fixed_spans, lost_spans, without_spans
-from foresail.curate.rewriting.wording import lost_constraint, lost_unit, meta_talk, stops_asking
+from foresail.curate.rewriting.wording import lost_constraint, lost_unit, meta_talk, repeated, stops_asking
 
 QUOTED = re.compile(
     r"\"([^\"\n]{1,200})\"|\u201c([^\u201d\n]{1,200})\u201d|\u300c([^\u300d\n]{1,200})\u300d|\u00ab([^\u00bb\n]{1,200})\u00bb"
@@ -85,6 +85,8 @@ def faults_of_form(before: str, after: str, rules: Rules) -> Iterator[Drop]:
     letters = len("".join(after.split())) / max(1, len("".join(before.split())))
     if not rules.shortest <= letters or (letters > rules.longest and len(after) > SHORT):
         yield Drop("length", f"{letters:.2f} times the original")
+    if (again := repeated(after)) > repeated(before):
+        yield Drop("said_twice", f"{again} sentences")
     if said := meta_talk(after, before):
         yield Drop("meta_talk", one_line(said, SHOWN))
     if (alike := chrf(after, before)) > rules.most_alike:

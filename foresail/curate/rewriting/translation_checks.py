@@ -9,7 +9,6 @@ marks here (`placeholders.py`), and their count is checked before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from foresail.curate.rewriting.chrf import chrf
 from foresail.curate.rewriting.fidelity import SHOWN, GuessLanguage, is_odd, is_unspaced, languages_of
 from foresail.curate.rewriting.placeholders import MARK
 from foresail.curate.rewriting.quantities import find_quantities, lost_quantities, new_quantities
-from foresail.curate.rewriting.wording import meta_talk
+from foresail.curate.rewriting.wording import meta_talk, repeated
 
 # characters of a language for one of English, roughly
 DENSITY = {"zh": 0.35, "ja": 0.45, "ko": 0.5, "th": 0.9}
@@ -29,7 +28,6 @@ CLOSE_LETTERS = 150
 RUN = 6  # words in a row
 LEAST_BACK_LETTERS = 60
 BACK_LENGTH = 0.3  # by so much a back-translation may be shorter
-SENTENCES = re.compile(r"[.!?\n。！？]+")
 WORDS_READ = ("en", "zh", "id", "ms", "tl", "vi", "pt")  # languages of which numbers in words are known
 
 
@@ -115,13 +113,6 @@ def common_run(source: str, target: str) -> str:
             if (piece := source[place : place + 2 * RUN]) in target and sum(map(str.isalpha, piece)) > RUN:
                 return piece
     return ""
-
-
-def repeated(text: str) -> int:
-    """Sentences that stand there again."""
-    sentences = [" ".join(part.split()) for part in SENTENCES.split(text)]
-    long = [sentence for sentence in sentences if len(sentence) >= 12]
-    return len(long) - len({*long})
 
 
 def is_language(guessed: str, expected: str, close: bool) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 from foresail.curate.rewriting.quantities import Quantity
 
+SENTENCES = re.compile(r"[.!?\n。！？]+")
+
 WORDS = re.compile(r"[^\W\d_]+")
 BESIDE = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)?|[$€£¥₱฿₫¢°]")
 NEAR = 3  # words behind a number among which a rewriting may have its unit
@@ -125,3 +127,10 @@ def lost_unit(before: str, old: Sequence[Quantity], after: str, new: Sequence[Qu
                 return f"{quantity.text} {', '.join(sorted(units))}"
             left.pop(place)
     return ""
+
+
+def repeated(text: str) -> int:
+    """Sentences that stand there again."""
+    found = [" ".join(part.split()) for part in SENTENCES.split(text)]
+    long = [part for part in found if len(part) >= 12]
+    return len(long) - len({*long})

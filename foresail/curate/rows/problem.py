@@ -2,6 +2,8 @@
 
 problem_row({"question": "2+2?", "gold": 4}, "arith:1", "arith", answer_key="gold")
     -> {"question": "2+2?", "answer": 4, "data_source": "arith"}
+
+A row with a column `messages` is a conversation to all steps, so a problem's becomes `source_messages`.
 """
 
 from __future__ import annotations
@@ -15,19 +17,20 @@ from foresail.recipe.tables.inputs import reach
 from foresail.records import Problem
 
 SOURCE = "data_source"
+SET_ASIDE = {"messages": "source_messages"}
 
 
 def problem_row(
     columns: Mapping[str, Any], place: str, source: str, prompt_key: str | None, answer_key: str | None
 ) -> dict[str, Any]:
     """Raises ValueError for a row that is no problem."""
-    row = dict(columns)
+    row = {SET_ASIDE.get(name, name): value for name, value in columns.items()}
     for key, name in ((prompt_key, "prompt"), (answer_key, "answer")):
         if key is not None:
             value = reach(columns, key, None)
             if value is None:
                 raise ValueError(f"{place}: {name}_key {key!r} is not there, or null")
-            row.pop(key, None)
+            row.pop(SET_ASIDE.get(key, key), None)
             row[name] = value
     row.setdefault(SOURCE, source)
     to_problem(Row(place=place, columns=row), place, source, None, None, graded=False)

@@ -37,8 +37,22 @@ CASE_COLUMNS = (
 )
 
 
+# What columns of rows from anywhere may hold wrongly: an object for a name, a list nested a thousand times.
+FOREIGN_FAULTS = (TypeError, AttributeError, LookupError, SyntaxError, ArithmeticError, RecursionError)
+
+
 def read_task(columns: Mapping[str, Any]) -> CodeTask:
-    """read_task({"test_list": ["assert add(1, 2) == 3"]}).tests -> (CallTest(function="add", …),)."""
+    """read_task({"test_list": ["assert add(1, 2) == 3"]}).tests -> (CallTest(function="add", …),).
+
+    ValueError for a row whose tests cannot be read, whatever its columns hold.
+    """
+    try:
+        return task_of(columns)
+    except FOREIGN_FAULTS as error:
+        raise ValueError(f"its tests cannot be read: {type(error).__name__}: {error}"[:200]) from error
+
+
+def task_of(columns: Mapping[str, Any]) -> CodeTask:
     tests: Sequence[Test]
     if is_encoded(columns.get("tests")):
         tests, prelude = decode_tests(columns["tests"]), columns.get("prelude") or ""

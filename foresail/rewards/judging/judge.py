@@ -50,10 +50,11 @@ class Unjudged:
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """`scores`: of rubrics with levels, each from 0 (lowest) to 1."""
+    """`scores`: of rubrics with levels, each from 0 (lowest) to 1. `shown`: the share of the text that it saw."""
 
     labels: Labels
     scores: dict[str, float] = field(default_factory=dict)
+    shown: float = 1.0
 
     @property
     def score(self) -> float:
@@ -73,12 +74,14 @@ class Pair:
 class Comparison:
     """`score` is 1 where the first is better, 0 where the second is; `said`: of the first response in each order.
 
-    Where probabilities are read, `score` is the mean probability that the first is better.
+    Where probabilities are read, `score` is the mean probability that the first is better. `shown`: of the two
+    shares that were seen the smaller one.
     """
 
     outcome: Outcome
     score: float
     said: tuple[float, float]
+    shown: float = 1.0
 
 
 class Judge:

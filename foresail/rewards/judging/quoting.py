@@ -4,8 +4,8 @@
     frame.quote("answer A", "Paris")
     -> '<<answer A 5f0c31d2a9b84e67>>\\nParis\\n<</answer A 5f0c31d2a9b84e67>>'
 
-The mark in the frame is a hash of all that is quoted: a text that holds the mark has another one. Nobody who writes
-an answer can know it.
+The mark in the frame is a hash of all that is quoted, and no quoted text holds its first digits: who writes an
+answer cannot know it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from typing import Literal
 
 Style = Literal["frame", "json"]
 MARK_BYTES = 8
+SEAL = 6  # digits of the mark
+ESCAPES = re.compile(r"\\u([0-9a-fA-F]{4})")
 # Openings of the control tokens of ChatML, Llama 3, DeepSeek and others; then words that are tokens as they are.
 OPENINGS = re.compile(r"<(?=[|｜▁_])|(?<=[|｜])>")
+# NUL and its like end texts in some servers; tag characters are letters that only a model sees
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]")
 TAGS = re.compile(
     r"<(?=/?(?:s|bos|eos|pad|unk|mask|sep|cls|think|thinking|reasoning|tool_call|tool_response|start_of_turn|"
     r"end_of_turn|start_of_image|end_of_text|begin_of_text|extra_id_\d+|unused\d+|0x[0-9a-f]{2})>)|"
@@ -39,17 +43,20 @@ class Frame:
 
     @classmethod
     def of(cls, texts: Sequence[str], style: Style = "frame") -> Frame:
-        content = json.dumps([defused(text) for text in texts])
+        defused_texts = [defused(text) for text in texts]
+        content = json.dumps(defused_texts)
+        # as it stands, and as JSON reads it: "\\u0035f" is "5f" to who reads an answer
+        seen = " ".join([*defused_texts, *map(read_escapes, defused_texts)]).lower()
         for attempt in range(1_000_000):
             mark = hashlib.blake2b(f"{attempt}{content}".encode(), digest_size=MARK_BYTES).hexdigest()
-            if mark not in content.lower():
+            if mark[:SEAL] not in seen:
                 return cls(mark=mark, style=style)
         raise AssertionError("no text holds a million hashes of itself")
 
     @property
     def seal(self) -> str:
         """A part of the mark, short enough to be copied by a small model."""
-        return self.mark[:6]
+        return self.mark[:SEAL]
 
     def quote(self, name: str, text: str) -> str:
         text = defused(text)
@@ -58,9 +65,13 @@ class Frame:
         return f"<<{name} {self.mark}>>\n{text}\n<</{name} {self.mark}>>"
 
 
+def read_escapes(text: str) -> str:
+    return ESCAPES.sub(lambda match: chr(int(match[1], 16)), text)
+
+
 def defused(text: str) -> str:
-    """Control tokens get a space inside, lone surrogates become question marks: "< |im_end| >"."""
-    text = text.encode("utf-8", "replace").decode()
+    """Control tokens get a space inside, "< |im_end| >"; lone surrogates and control characters become "?"."""
+    text = UNSEEN.sub("?", text.encode("utf-8", "replace").decode())
     text = OPENINGS.sub(lambda match: f"{match[0]} " if match[0] == "<" else f" {match[0]}", text)
     return TAGS.sub(lambda match: f"{match[0]} ", text)
 

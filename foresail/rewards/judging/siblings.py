@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from foresail.records import Message
 from foresail.rewards.judging.judge import Comparison, Judge, Pair, Unjudged
 from foresail.rewards.judging.rubric import Rubric
+from foresail.rewards.judging.shorter import OF_SIBLINGS, compare_responses
 
 Pairing = tuple[int, int]  # of a group's responses
 ALONE = "no_siblings"
@@ -33,7 +34,8 @@ def compare_siblings(
             one, other = group[first], group[second]
             if one is not None and other is not None and one != other:
                 asked[number, (first, second)] = Pair(prompt=prompt, first=one, second=other)
-    verdicts = dict(zip(asked, judge.compare([*asked.values()], rubric), strict=True))
+    compared = compare_responses(judge, [*asked.values()], rubric, OF_SIBLINGS)
+    verdicts = dict(zip(asked, compared, strict=True))
     return [
         score_group(group, opponents, {pair: one for (own, pair), one in verdicts.items() if own == number})
         for number, group in enumerate(texts)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.chat.answering import Answer, Conversations
-from foresail.chat.endpoint import Note, Refused, no_note, shares
+from foresail.chat.endpoint import CUT, Note, Refused, no_note, shares
 from foresail.chat.open_endpoint import check_key, open_endpoint
 from foresail.recipe.tables.answerer import Answerer
 
@@ -67,7 +67,8 @@ def open_checkpoint(settings: Answerer) -> Answer:
         try:
             if choices is not None:
                 return [shares(own) for own in model.choose(conversations, choices)]
-            return model.answer(conversations, [(key, 0) for key in keys], trusted=False)
+            said = model.complete(conversations, [(key, 0) for key in keys], trusted=False)
+            return [Refused(CUT) if one.is_cut else one.text for one in said]
         except ValueError as error:
             if len(conversations) == 1:
                 return [Refused(str(error))]

@@ -7,6 +7,7 @@ model.answer([conversation, …], keys=["row 17", …])     # texts; equal keys 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ from foresail.rollout.build import build_fleet
 from foresail.rollout.checkpoint import check_context, choose_engine, open_checkpoint
 
 MAX_NEW_TOKENS = 512  # of an answer whose length nobody set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An answer. `is_cut`: it had not ended when it was as long as it may be."""
+
+    text: str
+    is_cut: bool
 
 
 class LocalModel:
@@ -49,6 +58,12 @@ class LocalModel:
         *,
         trusted: bool = True,
     ) -> list[str]:
+        """The texts, also of answers that were cut at their longest."""
+        return [said.text for said in self.complete(conversations, keys, trusted=trusted)]
+
+    def complete(
+        self, conversations: Sequence[Sequence[Message]], keys: Sequence[tuple[str, int]], *, trusted: bool
+    ) -> list[Said]:
         """All in one batch. A key is a text and a number; noise is keyed by both, and by the seed.
 
         Special tokens in the words of messages that are not trusted lose their meaning.
@@ -80,7 +95,10 @@ class LocalModel:
         ]
         completions = {completion.request.id: completion for completion in fleet.generate(requests)}
         return [
-            self.tokenizer.decode(completions[request.id].ids, skip_special_tokens=True)
+            Said(
+                text=self.tokenizer.decode(completions[request.id].ids, skip_special_tokens=True),
+                is_cut=completions[request.id].finish == "length",
+            )
             for request in requests
         ]
 

@@ -25,7 +25,7 @@ from foresail.model.determinism import deterministic
 from foresail.model.linear import batch_invariant
 from foresail.recipe.stages.rollout_stage import Sampled
 from foresail.recipe.tables.curriculum import steps_left
-from foresail.records import Group, RunStopped
+from foresail.records import Group, JudgeAway, RunStopped
 from foresail.rewards.thinking import open_counter, thinking_metrics
 from foresail.rollout.collect import NoSignal, teaches
 from foresail.train.checkpoints.checkpoint import Progress
@@ -149,6 +149,10 @@ class RolloutRun(Generic[Sampled]):
         except NoSignal as stopped:
             log_rollouts(session, session.progress.step + 1, stopped.collected)
             if session.progress.step:  # else nothing was learned, and the folder may be used again
+                session.save()
+            raise
+        except JudgeAway:
+            if session.progress.step:
                 session.save()
             raise
 

@@ -48,6 +48,7 @@ def test_a_right_rewriting_is_kept() -> None:
         ("empty", QUESTION, " \n", "72"),
         ("copy", QUESTION, QUESTION + " ", "72"),
         ("length", QUESTION, QUESTION + " Well?" * 200, "72"),
+        ("said_twice", QUESTION, QUESTION + "\n" + QUESTION, "72"),
         ("odd_characters", QUESTION, QUESTION + "\x07 and so what is it that she sold?", "72"),
         ("meta_talk", QUESTION, "Here is the rewritten question: " + QUESTION, "72"),
         (

@@ -3,15 +3,18 @@
     read_table(Path("products.csv"), {"title": "Produktname", "attributes": "Farbe+Größe"})
 
 Columns are found by their usual names, or named by the source's options. Rows of one name and brand are variants of
-one product. A row that says the same as an earlier one of its product, but for its price, is left out.
+one product. A row that says the same as an earlier one of its product, but for its price, is left out. So are rows
+that cannot be read, such as one without a name, and a warning counts them; where they are many, it is an error.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import logging
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from functools import lru_cache
@@ -37,6 +40,9 @@ LONGEST_NAME, LONGEST_VALUE = 120, 40  # characters; longer ones are no names an
 YES, NO = {"true", "yes", "in stock", "available", "y"}, {"false", "no", "out of stock", "sold out", "n", ""}
 TAU2 = ("db.json", "db.json.xz", "db.json.gz")
 LARGEST_PRICE = 10**12
+MOST_BAD = 0.1  # of the rows; more are not a few slips, but another form than this
+
+log = logging.getLogger(__name__)
 
 Columns = Mapping[str, Any]
 
@@ -52,17 +58,30 @@ def _read(path: Path, options: tuple[tuple[str, str], ...], fingerprint: str) ->
             )
         return read_tau2(path, fingerprint, currency)
     rows = list(_rows(path))
-    columns = _find_columns(path, rows, named)
+    left_out = [row for _, row in rows if isinstance(row, BadRow)]
+    _check_share(left_out, len(rows))
+    columns = _find_columns(path, [row for _, row in rows if not isinstance(row, BadRow)], named)
     products: dict[tuple[str, str | None, str | None], dict[tuple[Any, ...], Variant]] = {}
     for number, (place, row) in enumerate(rows, start=1):
-        name = _text(row, columns["title"], LONGEST_NAME)
-        if name is None:
-            raise ValueError(
-                f"{place}: {columns['title']} is empty or longer than {LONGEST_NAME} characters; correct it"
-            )
+        if isinstance(row, BadRow):
+            continue
+        try:
+            name = _name(place, row, columns["title"])
+            variant = _variant(place, row, columns, number)
+        except BadRow as error:
+            left_out.append(error)
+            continue
         key = (name, _text(row, columns.get("brand")), _text(row, columns.get("category")))
-        variant = _variant(place, row, columns, number)
         products.setdefault(key, {}).setdefault(tuple(sorted(variant.options)), variant)
+    _check_share(left_out, len(rows))
+    if left_out:
+        log.warning(
+            "%s: %s of %s rows cannot be read and are left out; the first: %s",
+            path,
+            f"{len(left_out):,}",
+            f"{len(rows):,}",
+            left_out[0],
+        )
     return Table(
         path=str(path),
         fingerprint=fingerprint,
@@ -80,6 +99,23 @@ def _read(path: Path, options: tuple[tuple[str, str], ...], fingerprint: str) ->
     )
 
 
+class BadRow(ValueError):
+    """A row that cannot be used; the table's others may be."""
+
+
+def _check_share(left_out: Sequence[BadRow], count: int) -> None:
+    """Many rows that cannot be read are not a few slips."""
+    if len(left_out) > MOST_BAD * count:
+        others = f"; so are {len(left_out) - 1:,} other rows of {count:,}" if left_out[1:] else ""
+        raise ValueError(f"{left_out[0]}{others}")
+
+
+def _name(place: str, row: Columns, column: str) -> str:
+    if (name := _text(row, column, LONGEST_NAME)) is None:
+        raise BadRow(f"{place}: {column} is empty or longer than {LONGEST_NAME} characters; correct it")
+    return name
+
+
 def read_table(path: Path, options: Mapping[str, str]) -> Table:
     if not path.is_file():
         raise FileNotFoundError(f"shop-tasks: {explain_missing(path)}")
@@ -95,7 +131,7 @@ def fingerprint_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Columns]]:
+def _rows(path: Path) -> Iterator[tuple[str, Columns | BadRow]]:
     """Each row with its place, "products.csv:2"."""
     stem = path.name.removesuffix(".gz").removesuffix(".xz")
     if not stem.endswith((".csv", ".tsv")):
@@ -108,21 +144,26 @@ def _rows(path: Path) -> Iterator[tuple[str, Columns]]:
         try:
             for row in reader:
                 empty = False
+                place = f"{path}:{reader.line_num}"
                 if None in row or None in row.values():
-                    raise ValueError(
-                        f"{path}:{reader.line_num}: not as many fields as the "
-                        f"{len(reader.fieldnames or ())} columns of the first line; correct this row"
+                    fields = len(reader.fieldnames or ())
+                    yield (
+                        place,
+                        BadRow(
+                            f"{place}: not as many fields as the {fields} columns of the first line; correct it"
+                        ),
                     )
-                yield f"{path}:{reader.line_num}", row
+                else:
+                    yield place, row
         except csv.Error as error:
             raise ValueError(f"{path}:{reader.line_num}: not CSV ({error}); correct the file") from error
     if empty:
         raise ValueError(f"{path} is empty; it needs a line of column names and a row for each product")
 
 
-def _find_columns(path: Path, rows: list[tuple[str, Columns]], named: Mapping[str, str]) -> dict[str, Any]:
+def _find_columns(path: Path, rows: Sequence[Columns], named: Mapping[str, str]) -> dict[str, Any]:
     """The column of each noun, and the list of those that hold attributes."""
-    known = list(dict.fromkeys(name for _, row in rows for name in row))
+    known = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, Any] = {}
     for noun, usual in NAMES.items():
         column = named.get(noun) or next(
@@ -182,6 +223,8 @@ def is_safe(text: str) -> bool:
 def _plain(value: Any) -> str | None:
     if isinstance(value, bool) or value is None or isinstance(value, list | dict):
         return {True: "yes", False: "no"}.get(value) if isinstance(value, bool) else None
+    if isinstance(value, float) and math.isnan(value):  # as pandas writes an empty cell
+        return None
     return " ".join(str(value).split()) or None
 
 
@@ -194,8 +237,10 @@ def _text(row: Columns, column: str | None, longest: int = LONGEST_VALUE) -> str
 
 def _price(place: str, row: Columns, column: str | None) -> int | None:
     """In hundredths: 50.88, "50.88", "$1,234.50" -> 123450."""
-    text = None if column is None else _plain(row.get(column))
-    if text is None:
+    value = None if column is None else row.get(column)
+    if isinstance(value, float) and abs(value - round(value, 2)) < 1e-6 * abs(value):
+        value = f"{value:.2f}"  # 19.99 in 32 bits is 19.989999771
+    if (text := _plain(value)) is None:
         return None
     digits = re.fullmatch(r"[^\d\-.,]*(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)[^\d\-.,]*", text)
     try:
@@ -203,7 +248,7 @@ def _price(place: str, row: Columns, column: str | None) -> int | None:
     except InvalidOperation:
         price = Decimal(-1)
     if not 0 < price < LARGEST_PRICE or price != price.to_integral_value():
-        raise ValueError(
+        raise BadRow(
             f"{place}: {column} is {excerpt(text)}, which is no price; write a number above 0 with a decimal point "
             "and at most two decimals, or leave it empty"
         )
@@ -211,7 +256,7 @@ def _price(place: str, row: Columns, column: str | None) -> int | None:
 
 
 def _stock(place: str, row: Columns, column: str | None) -> bool | None:
-    if column is None or row.get(column) is None:
+    if column is None or (_plain(row.get(column)) is None and not isinstance(row.get(column), str)):
         return None
     text = str(row[column]).strip().casefold()
     if text in YES | NO:
@@ -219,6 +264,6 @@ def _stock(place: str, row: Columns, column: str | None) -> bool | None:
     try:
         return float(text) > 0
     except ValueError:
-        raise ValueError(
+        raise BadRow(
             f"{place}: {column} is {excerpt(text)}; write true or false, or the number of items in stock"
         ) from None

@@ -89,3 +89,26 @@ def test_names_decide_the_split_so_that_a_longer_table_keeps_it(tmp_path: Path) 
         file.writelines(f"new {n},Ardo,home,5.00,1,red,,,\n" for n in range(40))
     after = {product.name: product.split for product in read_table(path, {}).products}
     assert before.items() <= after.items() and {*after.values()} == {"train", "test"}
+
+
+def test_a_few_rows_that_cannot_be_read_are_left_out_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"lamp {number},{number}.50,red" for number in range(1, 41)]
+    rows[3], rows[7], rows[9] = "l" * 200 + ",3,red", "lamp,free,red", "lamp,3"
+    path = tmp_path / "shop.csv"
+    path.write_text("name,price,color\n" + "\n".join(rows) + "\n")
+    table = read_table(path, {})
+    assert [product.variants[0].id for product in table.products] == [
+        str(number) for number in range(1, 41) if number not in (4, 8, 10)
+    ]
+    assert "3 of 40 rows cannot be read and are left out; the first: " in caplog.text
+    path.write_text("name,price,color\n" + "\n".join(rows[:20]) + "\n")
+    with pytest.raises(ValueError, match=r"shop.csv:11: not as many fields .* so are 2 other rows of 20"):
+        read_table(path, {})
+
+
+def test_prices_of_32_bits_and_cells_without_a_number_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "shop.jsonl"
+    path.write_text('{"name": "lamp", "price": 19.989999771118164}\n{"name": "chair", "price": NaN}\n')
+    assert [product.variants[0].price for product in read_table(path, {}).products] == [1999, None]
