@@ -33,7 +33,7 @@ from foresail.agents.tools.tool_environment import shorten as shorten_result
 from foresail.chat.errors import Refusal
 from foresail.chat.http_limits import LimitedInput, parse_length
 from foresail.chat.reply import cut_at
-from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall
+from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall, read_json
 from foresail.data.long_context.item import recall
 from foresail.data.made.multi_hop_world import FactWorld
 from foresail.engine.stop_strings import StopStrings
@@ -283,7 +283,7 @@ READERS: dict[str, Reader] = {
     "errors": AGENT(lambda text: in_a_line(ValueError(text))),
     "markers": AGENT(lambda text: neutralise(text, (*HERMES.MARKERS, "<a>", "<a<", "< a"))),
     "replies, cut": AGENT(lambda text: cut_at(text, ("\n\n\n", "</tool_call>"))),
-    "requests": WIRE(taken(lambda text: read_request(to_bytes(text)))),
+    "requests": WIRE(taken(lambda text: read_request(read_json(to_bytes(text))))),
     "requests of search": WIRE(taken(lambda text: read_query(to_bytes(text)))),
     "heads of requests": HEAD(taken(read_head)),
     "stop strings": AGENT(find_stop),

@@ -74,11 +74,11 @@ class JsonHandler(LimitedHandler):
         self.route()
 
     def route(self) -> None:
-        answer = self.routes.get(f"{self.command} {self.path.partition('?')[0].rstrip('/')}")
+        answer = self.routes.get(f"{self.command} {self.place}")
         try:
             if answer is None:
                 raise Refusal(
-                    f"there is nothing at {self.command} {self.path[:100]}; there are {' and '.join(self.routes)}",
+                    f"there is nothing at {self.command} {self.path[:100]}; there are {', '.join(self.routes)}",
                     status=404,
                 )
             answer(self)
@@ -86,8 +86,15 @@ class JsonHandler(LimitedHandler):
             self.refuse(refusal)
 
     @property
+    def place(self) -> str:
+        """The path without its query; empty before the request line is read."""
+        return str(getattr(self, "path", "")).partition("?")[0].rstrip("/")
+
+    @property
     def key(self) -> str:
-        return self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        """As OpenAI's clients send it, or Anthropic's."""
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return (bearer or self.headers.get("x-api-key", "")).strip()
 
     def refuse(self, refusal: Refusal) -> None:
         self.reply(refusal.status, refusal.to_json())

@@ -16,7 +16,10 @@ from foresail.chat.request import ChatMessage
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What was sampled, as text. `id` names the response, `model` who gave it, `created` when, in Unix time."""
+    """What was sampled, as text. `id` names the response, `model` who gave it, `created` when, in Unix time.
+
+    `stop_text`: the request's text at which the response was cut.
+    """
 
     id: str
     model: str
@@ -26,12 +29,18 @@ class Reply:
     completion_tokens: int
     logprobs: tuple[tuple[str, float], ...] | None = None  # of each token, where they were asked for
     created: int = 0
+    stop_text: str | None = None
 
 
 def cut_at(text: str, stop: Sequence[str]) -> str:
     """The text before the first stop text: cut_at("a\\nQ: b", ["\\nQ:"]) -> "a"."""
-    places = [place for mark in stop if (place := text.find(mark)) >= 0]
-    return text[: min(places)] if places else text
+    mark = first_stop(text, stop)
+    return text if mark is None else text[: text.find(mark)]
+
+
+def first_stop(text: str, stop: Sequence[str]) -> str | None:
+    """first_stop("a b c", ["c", "b"]) -> "b"; None if there is none."""
+    return min((mark for mark in stop if mark in text), key=text.find, default=None)
 
 
 def write_reply(reply: Reply) -> dict[str, Any]:

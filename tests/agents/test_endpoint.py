@@ -6,6 +6,8 @@ import json
 import random
 import socket
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -71,9 +73,11 @@ def test_a_stream_is_the_whole_text_and_its_end(endpoint: Endpoint, echo: Echo) 
     assert events[-2:] == ["data: [DONE]", ""]
 
 
-@pytest.mark.parametrize("place", ["/completions", "/responses", "/chat", "/../chat/completions", ""])
+@pytest.mark.parametrize("place", ["/completions", "/message", "/chat", "/../chat/completions", ""])
 def test_other_places_say_what_there_is(endpoint: Endpoint, echo: Echo, place: str) -> None:
-    with pytest.raises(Refused, match="there are POST /v1/chat/completions and GET /v1/models") as refused:
+    with pytest.raises(
+        Refused, match="there are POST /v1/chat/completions, POST /v1/responses, POST"
+    ) as refused:
         post(f"{endpoint.base_url}{place}", endpoint.admit(echo), GOOD)
     assert refused.value.status == 404
 
@@ -170,3 +174,36 @@ def test_what_is_no_request_gets_an_error_of_the_same_form(
     found = raw(endpoint, head)
     assert found.startswith(f"HTTP/1.1 {status} ".encode())
     assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["message"]
+
+
+def test_other_dialects_have_their_own_forms(endpoint: Endpoint, echo: Echo) -> None:
+    asked = {"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "2"}]}
+    said = json.loads(send(endpoint, "/messages", asked, {"x-api-key": endpoint.admit(echo)}))
+    assert (said["content"], said["stop_reason"]) == (
+        [{"type": "text", "text": "2", "citations": None}],
+        "end_turn",
+    )
+    said = json.loads(
+        send(endpoint, "/responses", {"input": "2"}, {"Authorization": f"Bearer {endpoint.admit(echo)}"})
+    )
+    assert said["output"][0]["content"][0]["text"] == "2"
+    stream = send(endpoint, "/messages", asked | {"stream": True}, {"x-api-key": endpoint.admit(echo)})
+    assert stream.startswith(b"event: message_start\n") and stream.endswith(b'{"type": "message_stop"}\n\n')
+
+
+def test_errors_are_in_the_dialect_of_their_place(endpoint: Endpoint) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        send(endpoint, "/messages", {}, {"x-api-key": "unknown"})
+    with refused.value as error:
+        assert error.code == 401
+        assert json.load(error)["error"]["type"] == "authentication_error"
+
+
+def send(endpoint: Endpoint, place: str, fields: dict[str, Any], headers: dict[str, str]) -> bytes:
+    request = urllib.request.Request(
+        f"{endpoint.base_url}{place}",
+        json.dumps(fields).encode(),
+        {"Content-Type": "application/json", **headers},
+    )
+    with DIRECT.open(request, timeout=30) as reply:
+        return bytes(reply.read())

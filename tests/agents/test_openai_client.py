@@ -108,3 +108,22 @@ def test_errors_are_the_clients_own() -> None:
 
     for group in play(program, count=1).values():
         assert not group.failed, group.verdicts
+
+
+def test_a_conversation_by_responses_is_one_record() -> None:
+    def program(agent: Agent) -> str:
+        asked: list[Any] = [*agent.messages]
+        options: dict[str, Any] = {"model": agent.model, "max_output_tokens": 4, "store": False}
+        with client_of(agent) as client:
+            reply = client.responses.create(input=asked, tools=[], **options)
+            assert type(reply).model_validate(reply.model_dump(), strict=True).usage.output_tokens <= 4
+            asked += [*reply.output, user("1")]
+            events = [*client.responses.create(input=asked, stream=True, **options)]
+            assert events[0].type == "response.created"
+            reply = events[-1].response  # of response.completed or response.incomplete
+            client.responses.create(input=[*asked, *reply.output, user("2")], **options)
+        return str(reply.output_text)
+
+    for group in play(program, count=2).values():
+        assert not group.failed
+        assert [(len(sample.records), sample.turns[-1]) for sample in group.samples] == [(1, 2)] * 3

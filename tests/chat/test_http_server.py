@@ -58,5 +58,5 @@ def test_what_is_refused_has_a_record(server: JsonServer) -> None:
     assert status == 400 and record["error"]["message"] == "send a number"
     assert record["error"]["param"] == "number" and record["error"]["type"] == "invalid_request_error"
     status, record = ask(connection, "POST", "/triple", b"3")
-    assert status == 404 and "there are POST /double and GET /health" in record["error"]["message"]
+    assert status == 404 and "there are POST /double, GET /health" in record["error"]["message"]
     connection.close()

@@ -1,4 +1,4 @@
-"""Chat requests of programs, checked for training: read_request(body) -> ChatRequest.
+"""Chat requests of programs, checked for training: read_request(fields) -> ChatRequest.
 
 The recipe decides how responses are sampled: temperature, top_p and seed are ignored. Any other option that would
 change a response and is not supported is refused, with advice.
@@ -7,15 +7,17 @@ change a response and is not supported is refused, with advice.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from foresail.chat.errors import Refusal
-from foresail.chat.request import ChatMessage, one_form, parse_request, read_json
+from foresail.chat.request import ChatMessage, one_form, parse_request
 
 IGNORED = frozenset(
     "model temperature top_p top_k min_p seed user metadata store service_tier parallel_tool_calls "
-    "reasoning_effort verbosity prompt_cache_key prompt_cache_retention safety_identifier".split()
+    "reasoning_effort enable_thinking thinking_token_budget verbosity prompt_cache_key prompt_cache_retention "
+    "safety_identifier".split()
 )
 # Options whose other values would change a response.
 ALLOWED_VALUES: dict[str, tuple[Any, ...]] = {
@@ -45,12 +47,10 @@ class ChatRequest:
     stop: tuple[str, ...] = ()
     logprobs: bool = False
     stream: bool = False
-    with_usage: bool = False  # at the end of a stream
 
 
-def read_request(body: bytes) -> ChatRequest:
-    """Raises a Refusal for a request that cannot be answered."""
-    fields = read_json(body)
+def read_request(fields: Mapping[str, Any]) -> ChatRequest:
+    """Of a chat completion request; raises a Refusal for one that cannot be answered."""
     for name, value in fields.items():
         check_option(name, value)
     asked = parse_request({name: fields[name] for name in READ & fields.keys()})
@@ -66,7 +66,6 @@ def read_request(body: bytes) -> ChatRequest:
         stop=asked.stop,
         logprobs=bool(asked.logprobs),
         stream=bool(asked.stream),
-        with_usage=asked.stream_options is not None and bool(asked.stream_options.include_usage),
     )
 
 

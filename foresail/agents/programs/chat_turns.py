@@ -15,7 +15,7 @@ from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.agents.tools.markup import THINK_END, neutralise
 from foresail.chat.errors import Refusal
-from foresail.chat.reply import Reply, cut_at
+from foresail.chat.reply import Reply, cut_at, first_stop
 from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall, one_form
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
@@ -101,13 +101,15 @@ def to_message(message: ChatMessage) -> Message:
 
 def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -> Reply:
     request, ids = completion.request, completion.ids
-    text = cut_at(tokenizer.decode(ids, skip_special_tokens=True), asked.stop)
+    whole = tokenizer.decode(ids, skip_special_tokens=True)
+    text = cut_at(whole, asked.stop)
     name = f"{branch_key(request.key, request.prompt, 0) & (2**64 - 1):016x}"
     message = split_calls(text, name) if asked.reads_calls else ChatMessage(role="assistant", content=text)
     return Reply(
         id=name,
         model=MODEL,
         created=int(time.time()),
+        stop_text=first_stop(whole, asked.stop),
         message=message,
         finish="tool_calls" if message.tool_calls else "length" if completion.finish == "length" else "stop",
         prompt_tokens=len(request.prompt),

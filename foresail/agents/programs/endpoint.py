@@ -1,12 +1,12 @@
-"""Serves the model to the programs of a run over OpenAI's chat API, with a key for each episode.
+"""Serves the model to the programs of a run over OpenAI's and Anthropic's APIs, with a key for each episode.
 
     endpoint = Endpoint()
     key = endpoint.admit(ask)                  # ask(request) gives a future of the reply
     OpenAI(base_url=endpoint.base_url, api_key=key).chat.completions.create(model="policy", messages=[…])
     endpoint.revoke(key)                       # waiting and later requests get an error
 
-POST /v1/chat/completions · GET /v1/models. Each connection has a thread. The size, the time and the number of
-connections without a known key are limited (`chat/http_server.py`).
+POST /v1/chat/completions, /v1/responses, /v1/messages · GET /v1/models. Each connection has a thread. The size,
+the time and the number of connections without a known key are limited (`chat/http_server.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from typing import ClassVar
 
 from foresail.agents.programs.chat_request import ChatRequest, read_request
 from foresail.agents.programs.chat_turns import MODEL
+from foresail.chat.dialect import CHAT, DIALECTS
 from foresail.chat.errors import Refusal
 from foresail.chat.http_server import JsonHandler, JsonServer
-from foresail.chat.reply import Reply, write_events, write_reply
+from foresail.chat.reply import Reply
+from foresail.chat.request import read_json
 
 LONGEST_BODY = 1 << 24
 SECONDS = 300.0  # that a connection may be silent
@@ -115,20 +117,27 @@ class ChatHandler(JsonHandler):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "foresail"}
         self.reply(200, {"object": "list", "data": [model]})
 
-    def complete_chat(self) -> None:
+    def answer(self) -> None:
         admitted = self.server.endpoint.admitted.get(self.key)  # before the body is read
         if admitted is None:
             raise over()
         self.let_in()
-        request = read_request(self.read_body(LONGEST_BODY))
+        dialect, fields = DIALECTS[self.place], read_json(self.read_body(LONGEST_BODY))
+        request = read_request(dialect.to_chat(fields))
         reply = admitted.answer(request, again=self.asks_again)
         if request.stream:  # in one piece: the response has already ended
-            events = "".join(write_events(reply, with_usage=request.with_usage))
+            events = "".join(dialect.write_events(reply, fields))
             self.send(200, "text/event-stream", events.encode())
         else:
-            self.reply(200, write_reply(reply))
+            self.reply(200, dialect.write(reply, fields))
 
-    routes: ClassVar = {"POST /v1/chat/completions": complete_chat, "GET /v1/models": list_models}
+    routes: ClassVar = {
+        **dict.fromkeys((f"POST {place}" for place in DIALECTS), answer),
+        "GET /v1/models": list_models,
+    }
+
+    def refuse(self, refusal: Refusal) -> None:
+        self.reply(refusal.status, DIALECTS.get(self.place, CHAT).refuse(refusal))
 
     @property
     def asks_again(self) -> bool:

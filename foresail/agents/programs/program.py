@@ -6,8 +6,8 @@
         return reply.choices[0].message.content
 
 A function runs in its own thread, a coroutine function in its own event loop there. A command, ["python",
-"agent.py"], runs as a process with OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and FORESAIL_PROBLEM, and its
-output is its result.
+"agent.py"], runs as a process with OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, the same with ANTHROPIC_, and
+FORESAIL_PROBLEM, and its output is its result.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ class Agent:
     api_key: str
     model: str
     problem: Problem
+
+    @property
+    def anthropic_url(self) -> str:
+        """For Anthropic's clients, which add /v1 by themselves."""
+        return self.base_url.removesuffix("/v1")
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -131,6 +136,9 @@ def variables(agent: Agent) -> dict[str, str]:
         "OPENAI_API_BASE": agent.base_url,
         "OPENAI_API_KEY": agent.api_key,
         "OPENAI_MODEL": agent.model,
+        "ANTHROPIC_BASE_URL": agent.anthropic_url,
+        "ANTHROPIC_API_KEY": agent.api_key,
+        "ANTHROPIC_MODEL": agent.model,
         "FORESAIL_PROBLEM": json.dumps(problem, default=str),
         "NO_PROXY": direct,
         "no_proxy": direct,
