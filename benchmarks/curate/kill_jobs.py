@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kill_moments import curation_at_work, has_rows
 
-ANSWERER = 'answerer = {endpoint = "{url}", model = "m", parallel = 8, patience = 120.0}'
+ANSWERER = 'answerer = {endpoint = "{url}", model = "m", parallel = 8, patience = 600.0}'
 MODEL = 'model = "{folder}/model"\ndevice = "cpu"'
 
 
@@ -77,7 +77,7 @@ def chats(*steps: str, source: str = "{folder}/chats", asks: bool = False) -> Cu
 
 
 KIND = 'name = "problem_kind"'
-JUDGE = "--endpoint {url} --model m --parallel 8 --patience 120"
+JUDGE = "--endpoint {url} --model m --parallel 8 --patience 600"
 JOBS: dict[str, Job] = {
     "balance": problems(KIND, 'name = "balance"\ntotal = 900'),
     "cap_responses": chats('name = "cap_responses"\nbest = "quality"'),
@@ -111,7 +111,7 @@ JOBS: dict[str, Job] = {
     ),
     "shop-tasks": problems(source="shop-tasks:table={folder}/shop.csv,count=3000,seed=1"),
     "passage-qa": problems(
-        source="passage-qa:file={folder}/qa.jsonl,corpus={folder}/corpus.jsonl,count=150,seed=1"
+        source="passage-qa:file={folder}/qa.jsonl,corpus={folder}/corpus.jsonl,count=1200,seed=1"
     ),
     "sample-solutions": Command(
         words="sample-solutions {folder}/model --data {folder}/few-problems/a.jsonl --samples 4 "

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 ANSWERS = "*.answers.jsonl"
-SHORTEST_UP, LONGEST_UP, LONGEST_AWAY = 0.2, 2.0, 4.0  # seconds
+SHORTEST_UP, LONGEST_UP, LONGEST_AWAY = 0.5, 8.0, 3.0  # seconds
 
 
 class UnsteadyServer:

@@ -143,18 +143,17 @@ def chat_rows(count: int, chance: random.Random) -> list[Row]:
 
 
 def write_towns(folder: Path) -> None:
-    """Questions over passages; every town has a founder and a year."""
+    """Questions over passages; every town has a founder and a year, and is named by other passages too."""
     names = [
-        f"{one}{two}{three}"
-        for one in ("Al", "Bor", "Cel", "Dun")
-        for two in ("ford", "wick")
-        for three in ("ham", "ton")
+        f"{one}{two}" for one in ("Al", "Bor", "Cel", "Dun", "Eg") for two in ("ford", "wick", "ham", "ton")
     ]
     people = [f"{name} {name[::-1].capitalize()}" for name in ("Ada", "Ben", "Cid", "Dot", "Eli", "Fay")]
     questions, corpus = [], []
     for number, town in enumerate(names):
         founder, year = people[number % 6], str(1500 + 37 * number)
         corpus.append({"title": town, "text": f"{town} was founded in {year} by {founder}, a miller."})
+        for word in WORDS[:8]:
+            corpus.append({"title": f"{town} {word}", "text": f"The {word} of {town} is much loved."})
         questions.append({"question": f"Who founded {town}?", "answer": founder, "titles": [town]})
         questions.append({"question": f"In what year was {town} founded?", "answer": year, "titles": [town]})
     write_rows(folder / "qa.jsonl", questions)

@@ -15,6 +15,7 @@ import os
 import random
 import re
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -55,10 +56,11 @@ def main() -> None:
             os.write(log, json.dumps({"question": question, "answer": answer}).encode() + b"\n")
             reply = {"choices": [{"message": {"role": "assistant", "content": answer}}]}
             content = json.dumps(reply).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # who asked was killed
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, format: str, *values: object) -> None:
             """Not on the terminal."""

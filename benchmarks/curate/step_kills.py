@@ -1,7 +1,7 @@
 """Kills curations and commands while one step is at work and lets them go on: are the bytes the same?
 
 python benchmarks/curate/step_kills.py                           # every step, source and command of kill_jobs.py
-python benchmarks/curate/step_kills.py balance translate --runs 10 --seed 3
+python benchmarks/curate/step_kills.py balance translate --kills 10 --seed 3
 
 Of each job a quiet run comes first. Every other run is killed up to three times by SIGKILL, its process group or
 one worker alone (the run then goes on by itself), at moments that kill_moments.py draws while the step is at work.
@@ -36,6 +36,7 @@ from kill_rows import write_inputs
 KILLS = 3  # of a run, at most
 LONGEST = 600.0  # seconds of a run that is let be
 TOLD = b"waiting for it"
+SAMPLES = "sampled.jsonl"
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("jobs", nargs="*", help="default: all")
-    parser.add_argument("--runs", type=int, default=4, help="of each job that are killed")
+    parser.add_argument("--kills", type=int, default=10, help="of each job")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -57,7 +58,7 @@ def main() -> None:
         train = ["data", "train-classifier", str(folder / "labels.jsonl"), str(folder / "labels.npz")]
         subprocess.run([sys.executable, "-m", "foresail", *train], check=True, capture_output=True)
         for name in args.jobs or JOBS:
-            results[name] = JobRun(folder, name, chance, args.workers).attack(args.runs)
+            results[name] = JobRun(folder, name, chance, args.workers).attack(args.kills)
             print(f"{name}: {results[name]}", flush=True)
     print(json.dumps({"seed": args.seed, "workers": args.workers, "jobs": results}))
 
@@ -71,12 +72,14 @@ class JobRun:
         self.server = UnsteadyServer(folder / "calls.jsonl", chance)
         self.counts: Counter[str] = Counter({"group": 0, "worker": 0, "too_late": 0, "differ": 0})
 
-    def attack(self, runs: int) -> dict[str, Any]:
+    def attack(self, kills: int) -> dict[str, Any]:
         """Of a job that asks, the quiet run only says how many changes there are: every run has other answers."""
         whole = self.folder / f"{self.name.replace(' ', '-')}-whole"
         with self.server if self.job.asks else nullcontext():
             changes = self.finish(whole)
-        for number in range(runs):
+        number = 0
+        while self.counts["group"] + self.counts["worker"] < kills:
+            number += 1
             out = self.folder / f"{self.name.replace(' ', '-')}-{number}"
             if self.job.asks:
                 expected = self.kill_asking(out, changes)
@@ -87,7 +90,7 @@ class JobRun:
                 self.counts["differ"] += 1
                 print(f"{out.name} differs: {', '.join(differing)}", flush=True)
             shutil.rmtree(out)
-        return {**self.counts, "changes": changes}
+        return {**self.counts, "runs": number, "changes": changes}
 
     def kill_asking(self, out: Path, changes: int) -> dict[str, Any]:
         before = self.server.outages
@@ -127,11 +130,11 @@ class JobRun:
 
 
 def outputs(out: Path) -> dict[str, Any]:
-    """Answers by threads are noted in any order, so of their files the lines are compared."""
+    """Answers and samples are noted as they come, in any order, so of these files the lines are compared."""
     files: dict[str, Any] = {}
     for path in sorted(out.rglob("*")):
         name = str(path.relative_to(out))
-        if path.match(ANSWERS):
+        if path.match(ANSWERS) or path.name == SAMPLES:
             files[name] = sorted(path.read_bytes().splitlines())
         elif path.name in ("summary.json", "figures.json"):
             files[name] = {key: value for key, value in json.loads(path.read_text()).items() if key != "work"}
