@@ -20,11 +20,12 @@ def choose(quality_m: Array, signatures_mP: Array, limit: int, quality_weight: f
     is_left_m = np.ones(len(quality_m), bool)
     chosen: list[int] = []
     while len(chosen) < min(limit, len(quality_m)):
+        if chosen:
+            np.maximum(nearest_m, similarities(signatures_mP, signatures_mP[chosen[-1]]), out=nearest_m)
         scores_m = quality_weight * quality_m + (1 - quality_weight) * (1 - nearest_m)
         place = int(np.where(is_left_m, scores_m, -np.inf).argmax())
         chosen.append(place)
         is_left_m[place] = False
-        np.maximum(nearest_m, similarities(signatures_mP, signatures_mP[place]), out=nearest_m)
     return chosen
 
 
