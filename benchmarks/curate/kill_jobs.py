@@ -114,7 +114,7 @@ JOBS: dict[str, Job] = {
         source="passage-qa:file={folder}/qa.jsonl,corpus={folder}/corpus.jsonl,count=1200,seed=1"
     ),
     "sample-solutions": Command(
-        words="sample-solutions {folder}/model --data {folder}/few-problems/a.jsonl --samples 4 "
+        words="sample-solutions {folder}/model --data {folder}/few-problems/0.jsonl --samples 4 "
         "--max-new-tokens 24 --device cpu --grader {folder}/grader.py:grade --output {out}",
         rows="sampled.jsonl",
     ),

@@ -2,7 +2,8 @@
 
 with UnsteadyServer(folder / "calls.jsonl", chance) as server:      # kill_server.py, on a port of its own
     …
-    answers = server.noted_answers(out)                             # by question; raises if one was asked too often
+    server.remember(out)                                            # after each kill
+    answers, lost = server.noted_answers(out)                       # by question; raises if one went lost
     with server.replaying(answers): …                               # steady, and no answer is of chance
 """
 
@@ -30,10 +31,12 @@ class UnsteadyServer:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.outages = 0
+        self.remembered: set[bytes] = set()  # lines of caches when a kill had come
         self.is_over = threading.Event()
 
     def __enter__(self) -> Self:
         self.log.write_bytes(b"")
+        self.remembered.clear()
         self.is_over.clear()
         self.process = self.start()
         self.thread = threading.Thread(target=self.fail_often, daemon=True)
@@ -73,6 +76,11 @@ class UnsteadyServer:
         finally:
             stop(process)
 
+    def remember(self, out: Path) -> None:
+        """What has been noted must be there when the run has ended; the last line may be torn."""
+        for file in out.rglob(ANSWERS):
+            self.remembered.update(file.read_bytes().split(b"\n")[:-1])
+
     def noted_answers(self, out: Path) -> tuple[dict[str, str], int]:
         """Of each question the answer in a cache below `out`; how many answers went lost with those who had asked.
 
@@ -81,7 +89,9 @@ class UnsteadyServer:
         calls = [json.loads(line) for line in self.log.read_text().splitlines()]
         asked = {call["answer"]: call["question"] for call in calls}
         last = {call["question"]: call["answer"] for call in calls}
-        rows = [json.loads(line) for file in out.rglob(ANSWERS) for line in file.read_text().splitlines()]
+        lines = [line for file in out.rglob(ANSWERS) for line in file.read_bytes().splitlines()]
+        assert self.remembered <= {*lines}, f"{len(self.remembered - {*lines})} noted answers went lost"
+        rows = [json.loads(line) for line in lines]
         noted = {asked[row["answer"]]: row["answer"] for row in rows}
         again = sum(last[question] != answer for question, answer in noted.items())
         assert not again, f"{again} questions were asked again though their answer had been noted"

@@ -1,6 +1,6 @@
 """Made rows for step_kills.py: of every kind of row some that its step drops, and some that it keeps.
 
-write_inputs(folder) -> folder/problems.jsonl, code.jsonl, chats.jsonl, … and a tiny checkpoint in folder/model
+write_inputs(folder, seed=0) -> folder/problems/0.jsonl, …, folder/chats/0.jsonl, …, a checkpoint in folder/model
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+PIECES = 6
 Row = dict[str, Any]
 THINGS = "pens cups lamps boats ropes maps stars sails".split()
 WORDS = "sea ship crew port sail wind rope deck mast star map night storm island harbour captain".split()
@@ -26,20 +27,13 @@ ADD = {
 
 def write_inputs(folder: Path, seed: int) -> None:
     chance = random.Random(seed)
-    problems = problem_rows(1600, chance)
-    for name, part in (("problems/a", problems[:900]), ("problems/b", problems[900:])):
-        write_rows(folder / f"{name}.jsonl", part)
-    write_rows(folder / "few-problems/a.jsonl", problems[:150])
-    write_rows(folder / "few-problems/b.jsonl", problems[150:260])
-    chats = chat_rows(1600, chance)
-    write_rows(folder / "chats/a.jsonl", chats[:900])
-    write_rows(folder / "chats/b.jsonl", chats[900:])
-    write_rows(folder / "few-chats/a.jsonl", chats[:120])
-    write_rows(folder / "few-chats/b.jsonl", chats[120:200])
-    write_rows(folder / "code/a.jsonl", code_rows(40, chance))
-    write_rows(folder / "code/b.jsonl", code_rows(30, chance))
-    write_rows(folder / "pens/a.jsonl", map(pen_row, range(40)))
-    write_rows(folder / "pens/b.jsonl", map(pen_row, range(40, 70)))
+    problems, chats = problem_rows(1600, chance), chat_rows(1600, chance)
+    write_pieces(folder / "problems", problems)
+    write_pieces(folder / "few-problems", problems[:240])
+    write_pieces(folder / "chats", chats)
+    write_pieces(folder / "few-chats", chats[:200])
+    write_pieces(folder / "code", code_rows(70, chance))
+    write_pieces(folder / "pens", [pen_row(number) for number in range(70)])
     write_rows(folder / "benchmark.jsonl", ({"text": row["problem"]} for row in problems[::7]))
     samples = (
         {"id": row["id"], "responses": [rf"\boxed{{{chance.randrange(9)}}}" for _ in range(6)]}
@@ -59,6 +53,12 @@ def write_inputs(folder: Path, seed: int) -> None:
         "def grade(response, answer):\n    return float(len(response) % 3 == 1)\n"
     )
     write_checkpoint(folder / "model")
+
+
+def write_pieces(folder: Path, rows: list[Row]) -> None:
+    """A piece is read by one process at a time; of several some are done when a kill comes."""
+    for number in range(PIECES):
+        write_rows(folder / f"{number}.jsonl", rows[number::PIECES])
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

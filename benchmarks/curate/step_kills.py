@@ -111,6 +111,7 @@ class JobRun:
             process, moment = self.start(out), self.chance.randint(1, changes)
             killed = kill_when(process, out, partial(self.job.is_at_work, out), moment, self.chance)
             self.counts[killed or "too_late"] += 1
+            self.server.remember(out)
             if killed != "group":
                 break
         self.finish(out)

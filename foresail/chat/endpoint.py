@@ -40,6 +40,10 @@ class Refused:
     detail: str
 
 
+class BrokenReply(HTTPException):
+    """The reply is no JSON: it broke off where the server died, or something else than the server replied."""
+
+
 class EndpointBroken(OSError):
     """The server answers nobody; the message says how, and that the same command goes on."""
 
@@ -142,6 +146,10 @@ class Endpoint:
                         return Refused(f"{error.code}: {body}")
                     form = {} if SCHEMA in form else form  # some fail on it, and do not say so
                 self._wait(pause, f"answers with {error.code}: {body}")
+            except BrokenReply as error:
+                if self.outage.answered > answered_before and tried >= TRIES:
+                    return Refused(str(error))
+                self._wait(pause, str(error))
             except (URLError, OSError, HTTPException) as error:
                 self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
             else:
@@ -174,7 +182,12 @@ class Endpoint:
         address = f"{self.url.rstrip('/')}/chat/completions"
         request = urllib.request.Request(address, data=json.dumps(body).encode(), headers=headers)
         with urllib.request.urlopen(request, timeout=self.seconds) as answer:
-            return bytes(answer.read(MOST_BYTES))
+            reply = bytes(answer.read(MOST_BYTES))
+        try:
+            json.loads(reply)
+        except (ValueError, RecursionError):
+            raise BrokenReply(f"replies with what is no JSON: {reply[:80]!r}") from None
+        return reply
 
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:
