@@ -92,6 +92,8 @@ class UnsteadyServer:
         lines = [line for file in out.rglob(ANSWERS) for line in file.read_bytes().splitlines()]
         assert self.remembered <= {*lines}, f"{len(self.remembered - {*lines})} noted answers went lost"
         rows = [json.loads(line) for line in lines]
+        refused = [row["refused"] for row in rows if "refused" in row]
+        assert not refused, f"a server that dies is no refusal: {refused[:3]}"
         noted = {asked[row["answer"]]: row["answer"] for row in rows}
         again = sum(last[question] != answer for question, answer in noted.items())
         assert not again, f"{again} questions were asked again though their answer had been noted"
