@@ -44,6 +44,10 @@ class Refused:
     detail: str
 
 
+class BrokenReply(HTTPException):
+    """The reply is no JSON: it broke off where the server died, or something else than the server replied."""
+
+
 class EndpointBroken(OSError):
     """The server answers no question; the message says why, and that the same command goes on."""
 
@@ -144,6 +148,8 @@ class Endpoint:
                 may_be_its_own = error.code in (*CLOSED, *ITS_OWN_FAULT) and SCHEMA not in form
                 if error.code in ITS_OWN_FAULT:
                     form = {} if SCHEMA in form else form  # some fail on it, and do not say so
+            except BrokenReply as error:
+                why, may_be_its_own = str(error), True
             except (URLError, OSError, HTTPException) as error:
                 why, may_be_its_own = f"cannot be reached: {getattr(error, 'reason', error)}", True
             else:
@@ -199,7 +205,12 @@ class Endpoint:
         address = f"{self.url.rstrip('/')}/chat/completions"
         request = urllib.request.Request(address, data=json.dumps(body).encode(), headers=headers)
         with urllib.request.urlopen(request, timeout=seconds or self.seconds) as answer:
-            return bytes(answer.read(MOST_BYTES))
+            reply = bytes(answer.read(MOST_BYTES))
+        try:
+            json.loads(reply)
+        except (ValueError, RecursionError):
+            raise BrokenReply(f"replies with what is no JSON: {reply[:80]!r}") from None
+        return reply
 
     def _wait(self, pause: float | None, why: str) -> None:
         if pause is None:

@@ -9,6 +9,7 @@ STEPS: dict[str, str] = {
     "balance": "foresail.curate.select.balance:Balance",
     "blocked_urls": "foresail.curate.lists.urls:BlockedUrls",
     "blocked_words": "foresail.curate.lists.words:BlockedWords",
+    "cap_responses": "foresail.curate.conversations.cap_responses:CapResponses",
     "check_answers": "foresail.curate.problems.answers:CheckAnswers",
     "check_programs": "foresail.curate.problems.programs:CheckPrograms",
     "classify": "foresail.curate.quality.classify:Classify",

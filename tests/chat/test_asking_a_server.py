@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from socketserver import StreamRequestHandler, TCPServer
 from typing import Any, ClassVar
 
 import pytest
+from random_seed import random_seed
 
 from foresail.chat.endpoint import Endpoint, EndpointBroken, Refused, growing_pauses, read_reply
 from foresail.chat.http_server import JsonHandler, JsonServer
@@ -81,6 +84,48 @@ def test_answers_before_an_outage_are_noted_though_it_does_not_end() -> None:
     ):
         endpoint().answer(ask(*"abcdefgh"), note=noted.__setitem__)
     assert len(noted) == 4
+
+
+@contextmanager
+def raw_server(reply: Callable[[], bytes]) -> Iterator[str]:
+    """Its address; `reply` gives the bytes of a reply, headers too."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(reply())
+
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def raw_reply(content: bytes) -> bytes:
+    return b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(content), content)
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again() -> None:
+    """The server dies while it replies: at any byte, of the headers too."""
+    chance = random.Random(random_seed())
+    content = json.dumps({"choices": [{"message": {"role": "assistant", "content": "fine"}}]}).encode()
+    whole = raw_reply(content)
+    cuts = [chance.randrange(len(whole)) for _ in range(40)] + [len(whole) - len(content)]
+    left = [*cuts]
+    with raw_server(lambda: whole[: left.pop()] if left else whole) as url:
+        endpoint = Endpoint(url=url, model="m", parallel=1, pauses=(0.0,) * len(cuts))
+        assert endpoint.answer(ask("a", "b")) == ["fine", "fine"] and not left, cuts
+
+
+def test_a_server_that_replies_with_a_page_is_none() -> None:
+    with (
+        raw_server(lambda: raw_reply(b"<html>Welcome</html>")) as url,
+        pytest.raises(EndpointBroken, match=r"no JSON: b'<html>.*start it, then run the same command again"),
+    ):
+        Endpoint(url=url, model="m", pauses=(0.0,) * 3).answer(ask("a"))
 
 
 def test_a_question_on_which_the_server_fails_does_not_stop_the_others() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ class SemanticDuplicates(EmbeddingStep):
     threshold: float = Field(0.95, gt=0, lt=1, description="cosine from which two repeat each other")
     best: str = Field(
         "",
-        description="key of metadata with a number: of those alike, the greatest stays; default: the first",
+        description="key of metadata, or column of a row, with a number: of those alike, the greatest stays; "
+        "default: the first",
     )
     keep: Keep = Field("first", description=KEEP)
     exact: int = Field(
@@ -74,7 +76,7 @@ class SemanticDuplicates(EmbeddingStep):
 
 
 def number_of(document: Document, key: str) -> float:
-    """The lowest of all where there is no number."""
-    value: Any = document.metadata.get(key) if key else 0.0
+    """Of metadata, or of a column of its row; the lowest of all where there is no number."""
+    value: Any = document.metadata.get(key, (document.row or {}).get(key)) if key else 0.0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < float("inf") else -float("inf")
+    return float(value) if is_number and abs(value) <= float_info.max else -float("inf")
