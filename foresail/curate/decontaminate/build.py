@@ -16,6 +16,7 @@ import numpy as np
 
 from foresail.curate.decontaminate.folding import Array
 from foresail.curate.decontaminate.grams import Grams, Table, grams_of, whole_key
+from foresail.curate.decontaminate.holders import BREAK, Holders
 from foresail.curate.decontaminate.index import Index
 from foresail.curate.decontaminate.tokens import Masks, TokenReader
 from foresail.curate.decontaminate.whole import Parts, Whole, as_whole, whole_texts
@@ -49,21 +50,29 @@ class Postings:
 
 def build_index(rows: Sequence[RowTexts], grams: Grams, masks: Masks) -> Index:
     reader = TokenReader(grams.weights, masks)
-    postings, wholes, anchors = Postings(), defaultdict(list), []
+    postings, small = Postings(), Postings()
+    wholes: dict[int, list[tuple[bool, Whole]]] = defaultdict(list)
+    anchors: list[Whole] = []
+    hashes_r: list[bytes] = []
     parts: dict[int, Parts] = {}
     alone: dict[int, list[int]] = defaultdict(list)
     numbers: dict[str, int] = {}
     for number, row in enumerate(rows):
+        hashes: list[bytes] = []
         for text in row.texts:
+            same = numbers.setdefault(text, len(numbers))
             for tokens in reader.read(text):
-                postings.add(
-                    grams_of(tokens, grams.target), number, row.file, numbers.setdefault(text, len(numbers))
-                )
+                own = grams_of(tokens, grams.target)
+                postings.add(own, number, row.file, same)
+                if not masks.names:
+                    small.add(grams_of(tokens, grams.shortest), number, row.file, same)
+                    hashes.append(tokens.hashes.tobytes())
                 weight = int(tokens.weights.sum())
-                if weight >= grams.shortest:
+                if weight >= grams.shortest and (weight < grams.target or len(own)):
                     wholes[number].append((weight < grams.target, as_whole(tokens, number, grams.shortest)))
-                elif len(tokens.hashes) >= FEWEST_WORDS and not masks.names:
+                elif weight < grams.shortest and len(tokens.hashes) >= FEWEST_WORDS and not masks.names:
                     alone[whole_key(tokens)].append(number)
+        hashes_r.append(BREAK.join(hashes))
         if not masks.names and (entry := anchor_of(row.parts, number, reader, grams)):
             anchors.append(entry[0])
             parts[number] = entry[1]
@@ -89,6 +98,7 @@ def build_index(rows: Sequence[RowTexts], grams: Grams, masks: Masks) -> Index:
         anchors=whole_texts(anchors, grams.anchor),
         parts=parts,
         alone=dict(alone),
+        holders=Holders(grams.shortest, grams.target, *rare(small), tuple(hashes_r)),
         unsearched=tuple(row for row in range(len(rows)) if not grams_r[row] and row not in searched),
     )
 
@@ -96,15 +106,16 @@ def build_index(rows: Sequence[RowTexts], grams: Grams, masks: Masks) -> Index:
 def anchor_of(
     texts: Iterable[str], row: int, reader: TokenReader, grams: Grams
 ) -> tuple[Whole, Parts] | None:
-    """The longest part and all of them, if they have the weight of an n-gram together."""
+    """The longest part and all of them, if those of two words or more have the weight of a short row together."""
     parts: dict[bytes, tuple[int, Whole | None]] = {}
+    together = 0
     for text in texts:
         tokens = next(reader.read(text))
         weight = int(tokens.weights.sum())
-        if len(tokens.hashes):
-            whole = as_whole(tokens, row, grams.anchor) if weight >= grams.anchor else None
-            parts[tokens.hashes.tobytes()] = weight, whole
-    if len(parts) < 2 or sum(weight for weight, _ in parts.values()) < grams.target:
+        if (key := tokens.hashes.tobytes()) and key not in parts:
+            parts[key] = weight, as_whole(tokens, row, grams.anchor) if weight >= grams.anchor else None
+            together += weight if len(tokens.hashes) >= FEWEST_WORDS else 0
+    if len(parts) < 2 or together < grams.shortest:
         return None
     _, anchor = max(parts.values(), key=lambda part: part[0])
     return (anchor, Parts(tuple(sorted(parts, key=len, reverse=True)))) if anchor else None

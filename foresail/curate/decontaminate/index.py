@@ -17,6 +17,7 @@ import numpy as np
 from foresail.curate.decontaminate.folding import Array
 from foresail.curate.decontaminate.gram_kernel import MOST_TOKENS, find_grams, powers_of_base
 from foresail.curate.decontaminate.grams import Grams, Table, whole_key
+from foresail.curate.decontaminate.holders import Holders
 from foresail.curate.decontaminate.tokens import Masks, TokenReader, Tokens
 from foresail.curate.decontaminate.whole import MOST_HITS, Parts, WholeTexts
 
@@ -36,8 +37,8 @@ class Index:
     """`rows_g`, from `starts_g` on: the rows that have n-gram g; `grams_r`: different n-grams of each row.
 
     `short` are rows that are looked for within a text as a whole, `anchors` the longest of the `parts` of a row.
-    `alone` are very short ones, by their key: they leak where a text is nothing else. `unsearched`: rows that
-    are in none of these.
+    `alone` are very short ones, by their key: they leak where a text is nothing else. `holders` finds rows that
+    hold a whole text. `unsearched`: rows that are in none of these.
     """
 
     grams: Grams
@@ -50,6 +51,7 @@ class Index:
     anchors: WholeTexts
     parts: dict[int, Parts]
     alone: dict[int, list[int]]
+    holders: Holders
     unsearched: tuple[int, ...]
 
     @cached_property
@@ -92,11 +94,12 @@ class Index:
         )
 
     def find_alone(self, text: str) -> list[Match]:
-        """Rows of a few words that are all of a text."""
-        if len(text) > SHORT_TEXT or not self.alone:
+        """Rows of a few words that are all of a text, and rows that hold all of a text of a few words."""
+        if len(text) > SHORT_TEXT:
             return []
         tokens = next(self.reader.read(text))
-        return [Match(row, 1.0, text.strip()) for row in self.alone.get(whole_key(tokens), ())]
+        matches = [Match(row, 1.0, text.strip()) for row in self.alone.get(whole_key(tokens), ())]
+        return matches + [Match(row, share, text.strip()) for row, share in self.holders.of(tokens)]
 
     def hits(self, tokens: Tokens) -> list[list[int]]:
         count = find_grams(

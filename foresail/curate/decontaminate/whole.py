@@ -18,11 +18,11 @@ import numpy as np
 from foresail.curate.decontaminate.folding import Array
 from foresail.curate.decontaminate.gram_kernel import find_rows
 from foresail.curate.decontaminate.grams import Table, beginning_key, whole_key
+from foresail.curate.decontaminate.holders import BYTES, holds
 from foresail.curate.decontaminate.tokens import Tokens
 
 MOST_HITS = 1 << 14  # of one stretch of a text
 SPREAD, APART = 2, 100  # parts are near: within so many times their tokens, and so many more
-BYTES = 8  # of a hash
 
 
 class Whole(NamedTuple):
@@ -96,11 +96,3 @@ class Parts:
         size = sum(map(len, self.parts)) // BYTES * SPREAD + APART
         around = tokens.hashes[max(0, start - size) : end + size].tobytes()
         return all(holds(around, part) for part in self.parts)
-
-
-def holds(hashes: bytes, part: bytes) -> bool:
-    """bytes.find, at the beginning of a hash only."""
-    place = hashes.find(part)
-    while place % BYTES and place >= 0:
-        place = hashes.find(part, place + 1)
-    return place >= 0

@@ -103,6 +103,19 @@ def test_short_rows_are_looked_for_whole(index):
     assert rows_in(index, f"First: {SHORT[1]}, then go on.") == set()
 
 
+@given(st.integers(0, len(ROWS) - 1), st.integers(0, 30), st.integers(8, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_short_text_is_looked_for_in_rows(index, row, start, size):
+    """Of words of two letters and more: each weighs the same."""
+    words = [word for word in ROWS[row].split() if len(word) > 1]
+    index = index_of(" ".join(words))
+    if len(words) >= start + size and words[0].isascii():
+        text = " ".join(words[start : start + size])
+        assert rows_in(index, text.upper()) == {0}
+        assert rows_in(index, f"{text} zebra") == set()
+        assert rows_in(index, f"Once {text} upon a time long ago there was a king who had it") == set()
+
+
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_a_long_text_is_searched_to_its_end(index, row):
     filler = "Nothing of interest is here, in words that follow one another. " * 2500
@@ -249,7 +262,11 @@ def test_part_and_n_follow_what_is_read(tmp_path):
     problem = with_row(
         Document(id="p"), {"prompt": " ".join(ROWS[0].split()[:15]), "answer": "1", "data_source": "x"}
     )
-    assert everything(problem) and not everything(Document(id="d", text=problem.text))
+    assert everything(problem)
+    longer = [
+        Document(id="d", text=f"{text} at noon") for text in (problem.text, " ".join(ROWS[0].split()[:16]))
+    ]
+    assert [bool(everything(document)) for document in longer] == [False, True]
 
 
 def test_a_curation_counts_leaked_rows_and_notices_another_benchmark(tmp_path):
