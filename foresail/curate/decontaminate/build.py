@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from foresail.curate.decontaminate.folding import Array
 from foresail.curate.decontaminate.grams import Grams, Table, grams_of, whole_key
 from foresail.curate.decontaminate.holders import BREAK, Holders
 from foresail.curate.decontaminate.index import Index
-from foresail.curate.decontaminate.tokens import Masks, TokenReader
+from foresail.curate.decontaminate.tokens import Masks, TokenReader, Tokens
 from foresail.curate.decontaminate.whole import Parts, Whole, as_whole, whole_texts
 
 MOST_ROWS = 10  # of one file, with one n-gram
@@ -49,58 +50,75 @@ class Postings:
 
 
 def build_index(rows: Sequence[RowTexts], grams: Grams, masks: Masks) -> Index:
-    reader = TokenReader(grams.weights, masks)
-    postings, small = Postings(), Postings()
-    wholes: dict[int, list[tuple[bool, Whole]]] = defaultdict(list)
-    anchors: list[Whole] = []
-    hashes_r: list[bytes] = []
-    parts: dict[int, Parts] = {}
-    alone: dict[int, list[int]] = defaultdict(list)
-    numbers: dict[str, int] = {}
+    """With masks for n-grams alone: a few words without names and pronouns say too little."""
+    builder = Builder(grams, masks)
     for number, row in enumerate(rows):
+        builder.add(number, row)
+    return builder.index(len(rows))
+
+
+class Builder:
+    """Takes one row after the other."""
+
+    def __init__(self, grams: Grams, masks: Masks) -> None:
+        self.grams, self.masks = grams, masks
+        self.reader = TokenReader(grams.weights, masks)
+        self.long, self.small = Postings(), Postings()  # n-grams, and those of the weight of a short row
+        self.short: list[Whole] = []
+        self.spare: list[Whole] = []  # looked for if the row has no n-gram but common wording
+        self.alone: dict[int, list[int]] = defaultdict(list)
+        self.anchors: list[Whole] = []
+        self.parts: dict[int, Parts] = {}
+        self.hashes_r: list[bytes] = []
+        self.numbers: dict[str, int] = {}
+
+    def add(self, number: int, row: RowTexts) -> None:
         hashes: list[bytes] = []
         for text in row.texts:
-            same = numbers.setdefault(text, len(numbers))
-            for tokens in reader.read(text):
-                own = grams_of(tokens, grams.target)
-                postings.add(own, number, row.file, same)
-                if not masks.names:
-                    small.add(grams_of(tokens, grams.shortest), number, row.file, same)
+            same = self.numbers.setdefault(text, len(self.numbers))
+            for tokens in self.reader.read(text):
+                grams = grams_of(tokens, self.grams.target)
+                self.long.add(grams, number, row.file, same)
+                if not self.masks.names:
+                    self.small.add(grams_of(tokens, self.grams.shortest), number, row.file, same)
                     hashes.append(tokens.hashes.tobytes())
-                weight = int(tokens.weights.sum())
-                if weight >= grams.shortest and (weight < grams.target or len(own)):
-                    wholes[number].append((weight < grams.target, as_whole(tokens, number, grams.shortest)))
-                elif weight < grams.shortest and len(tokens.hashes) >= FEWEST_WORDS and not masks.names:
-                    alone[whole_key(tokens)].append(number)
-        hashes_r.append(BREAK.join(hashes))
-        if not masks.names and (entry := anchor_of(row.parts, number, reader, grams)):
-            anchors.append(entry[0])
-            parts[number] = entry[1]
-    keys_g, starts_g, rows_g = rare(postings)
-    grams_r = np.bincount(rows_g, minlength=len(rows))
-    short = [
-        whole
-        for number, entries in wholes.items()
-        for is_short, whole in entries
-        if (is_short or not grams_r[number]) and not masks.names
-    ]
-    searched = (
-        {whole.row for whole in short} | {number for own in alone.values() for number in own} | {*parts}
-    )
-    return Index(
-        grams=grams,
-        masks=masks,
-        table=Table(keys_g),
-        rows_g=rows_g,
-        starts_g=starts_g,
-        grams_r=grams_r,
-        short=whole_texts(short, grams.shortest),
-        anchors=whole_texts(anchors, grams.anchor),
-        parts=parts,
-        alone=dict(alone),
-        holders=Holders(grams.shortest, grams.target, *rare(small), tuple(hashes_r)),
-        unsearched=tuple(row for row in range(len(rows)) if not grams_r[row] and row not in searched),
-    )
+                    self.add_whole(tokens, number, len(grams) > 0)
+        self.hashes_r.append(BREAK.join(hashes))
+        if not self.masks.names and (entry := anchor_of(row.parts, number, self.reader, self.grams)):
+            self.anchors.append(entry[0])
+            self.parts[number] = entry[1]
+
+    def add_whole(self, tokens: Tokens, number: int, has_grams: bool) -> None:
+        weight = int(tokens.weights.sum())
+        if weight < self.grams.shortest:
+            if len(tokens.hashes) >= FEWEST_WORDS:
+                self.alone[whole_key(tokens)].append(number)
+        elif weight < self.grams.target:
+            self.short.append(as_whole(tokens, number, self.grams.shortest))
+        elif has_grams:
+            self.spare.append(as_whole(tokens, number, self.grams.shortest))
+
+    def index(self, rows: int) -> Index:
+        keys_g, starts_g, rows_g = rare(self.long)
+        grams_r = np.bincount(rows_g, minlength=rows)
+        short = self.short + [whole for whole in self.spare if not grams_r[whole.row]]
+        searched = (
+            {whole.row for whole in short} | {*chain.from_iterable(self.alone.values())} | {*self.parts}
+        )
+        return Index(
+            grams=self.grams,
+            masks=self.masks,
+            table=Table(keys_g),
+            rows_g=rows_g,
+            starts_g=starts_g,
+            grams_r=grams_r,
+            short=whole_texts(short, self.grams.shortest),
+            anchors=whole_texts(self.anchors, self.grams.anchor),
+            parts=self.parts,
+            alone=dict(self.alone),
+            holders=Holders(self.grams.shortest, self.grams.target, *rare(self.small), tuple(self.hashes_r)),
+            unsearched=tuple(row for row in range(rows) if not grams_r[row] and row not in searched),
+        )
 
 
 def anchor_of(
