@@ -22,6 +22,7 @@ import resource
 import subprocess
 import tempfile
 import time
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -31,7 +32,10 @@ from typing import Any, NamedTuple
 from leak_kinds import KINDS, Change, as_choice, composed, names_of, renamed, renumbered
 
 from foresail.curate.decontaminate.benchmark import Benchmark, read_benchmark
+from foresail.curate.decontaminate.build import RowTexts, build_index
+from foresail.curate.decontaminate.grams import Grams
 from foresail.curate.decontaminate.step import Decontaminate
+from foresail.curate.decontaminate.tokens import Masks
 from foresail.curate.document import Document
 from foresail.curate.rows.row import read_row, with_row
 
@@ -84,6 +88,7 @@ def main() -> None:
         print(language, json.dumps({key: figures[key][language] for key in figures}), flush=True)
     figures["translated"] = translated(options.data)
     figures["by kind"] = by_kind(figures["recall"])
+    figures["index"] = index_cost(options.data)
     figures["peak GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
     print(json.dumps(figures))
 
@@ -263,6 +268,31 @@ def on_clean(
         clean["datatrove"], clean["of documents"] = sum(reply["dropped"]), len(some)
         speed["datatrove"] = round(sum(len(text.encode()) for text in some) / 1e6 / reply["cpu_seconds"], 2)
     return clean, speed
+
+
+def index_cost(data: Path) -> dict[str, Any]:
+    """CPU seconds and MB of memory for an index of many problems, as if these were benchmarks."""
+    files = ("math/MATH/train7500", "math/gsm8k/train", "math/deepmath_5k/train")
+    texts = [
+        row.get("problem") or row["question"]
+        for file in files
+        for row in read_jsonl(data / f"{file}.jsonl.gz")
+    ]
+    rows, grams = [RowTexts(0, (text,)) for text in texts], Grams(16, 24)
+    begun = time.process_time()
+    build_index(rows, grams, Masks())
+    seconds = time.process_time() - begun
+    tracemalloc.start()  # it slows the second one
+    index = build_index(rows, grams, Masks())
+    now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return {
+        "rows": len(texts),
+        "n-grams": int(index.starts_g[-1]),
+        "cpu_seconds": round(seconds, 1),
+        "MB": round(now / 1e6),
+        "MB while building": round(peak / 1e6),
+    }
 
 
 def read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
