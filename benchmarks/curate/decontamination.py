@@ -1,12 +1,14 @@
-"""The step `decontaminate`: recall of planted leaks by kind, false alarms, known overlaps, speed; beside datatrove.
+"""The step `decontaminate`: recall of planted leaks by kind and language, false alarms, speed; beside datatrove.
 
     python benchmarks/curate/decontamination.py --peer-python PYTHON   # has datatrove; else ours alone
-    python benchmarks/curate/decontamination.py --list                 # GSM8K's train against its test
 
 Planted: rows of benchmarks in eight languages, changed in one way, between paragraphs of real texts of their
-language; "messages" splits them over turns of a real conversation. The rival is datatrove: its n-gram filter with
-13 words, an index of the same questions, and its tokenizer of the language. Clean: texts without benchmarks.
-Overlaps: training sets of mathematics in which rows of test sets are known to be. Seconds are CPU seconds.
+language; those with choices in one of five templates. "Composed" are two to four changes at once, drawn by a seed;
+"messages" splits a row over turns of a real conversation; "a long document" has a million characters around it;
+"translated" are the Thai and Chinese rows of MGSM against an index of the English ones. The rival is datatrove: its
+n-gram filter with 13 words, an index of the same questions and choices, and its tokenizer of the language (PYTHON
+has datatrove 0.10, spacy, stanza, pyvi, pythainlp, jieba, and xxhash below 4). Clean: texts without benchmarks.
+Seconds are CPU seconds.
 """
 
 from __future__ import annotations
@@ -16,47 +18,46 @@ import gzip
 import json
 import lzma
 import random
+import resource
 import subprocess
 import tempfile
 import time
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leak_kinds import KINDS, Change, names_of, renamed, renumbered
+from leak_kinds import KINDS, Change, as_choice, composed, names_of, renamed, renumbered
 
 from foresail.curate.decontaminate.benchmark import Benchmark, read_benchmark
+from foresail.curate.decontaminate.build import RowTexts, build_index
+from foresail.curate.decontaminate.grams import Grams
 from foresail.curate.decontaminate.step import Decontaminate
+from foresail.curate.decontaminate.tokens import Masks
 from foresail.curate.document import Document
 from foresail.curate.rows.row import read_row, with_row
 
 DATA = Path(__file__).parents[3] / "shared/data"
 PEER = Path(__file__).with_name("decontamination_peer.py")
 N = 13
+MMLU, XCOPA = "eval/global_mmlu_lite/{}.test.jsonl.xz", "eval/xcopa/{}.test.jsonl.xz"
 SOURCES = {  # by language; the peer's name of it
     "en": (
         "eng",
-        ["math/gsm8k/test.jsonl.gz", "math/math500/test.jsonl.gz", "code/humaneval/HumanEval.jsonl.gz"],
+        ["math/gsm8k/test.jsonl.gz", "math/math500/test.jsonl.gz", "code/humaneval/HumanEval.jsonl.gz",
+         MMLU.format("en")],
     ),
-    "id": ("ind", ["eval/global_mmlu_lite/id.test.jsonl.xz"]),
-    "ms": ("zsm", ["eval/global_mmlu_lite/ms.test.jsonl.xz"]),
-    "tl": ("fil", ["eval/global_mmlu_lite/tl.test.jsonl.xz"]),
-    "vi": ("vie", ["eval/global_mmlu_lite/vi.test.jsonl.xz"]),
+    "id": ("ind", [MMLU.format("id"), XCOPA.format("id")]),
+    "ms": ("zsm", [MMLU.format("ms")]),
+    "tl": ("fil", [MMLU.format("tl")]),
+    "vi": ("vie", [MMLU.format("vi"), XCOPA.format("vi")]),
     "pt": ("por", ["eval/enem/2024.jsonl.xz"]),
-    "th": ("tha", ["eval/mgsm/th.tsv.xz"]),
-    "zh": ("cmn_Hani", ["eval/mgsm/zh.tsv.xz"]),
-}
-OVERLAPS = (
-    ("math/MATH/train7500", "math/math500/test"),
-    ("math/MATH/train7500", "math/eval_qwen25math/olympiadbench"),
-    ("math/rllm_train/aime1983_2023", "math/math500/test"),
-    ("math/deepmath_5k/train", "math/eval_qwen25math/olympiadbench"),
-    ("math/deepscaler_sub1209/train", "math/eval_qwen25math/olympiadbench"),
-)
-OF_EACH = 50  # rows of a benchmark
-CARRIER = 1500  # characters around a planted row
+    "th": ("tha", ["eval/mgsm/th.tsv.xz", XCOPA.format("th")]),
+    "zh": ("cmn_Hani", ["eval/mgsm/zh.tsv.xz", XCOPA.format("zh"), MMLU.format("zh")]),
+}  # fmt: skip
+CARRIER, LONG = 1500, 10**6  # characters around a planted row
 
 
 class Planted(NamedTuple):
@@ -71,26 +72,24 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--peer-python", help="an interpreter with datatrove")
-    parser.add_argument(
-        "--list", action="store_true", help="list what GSM8K's train has of its test, and stop"
-    )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=int, default=30, help="of each file that are planted")
+    parser.add_argument("--languages", nargs="+", default=[*SOURCES], choices=[*SOURCES])
     options = parser.parse_args()
-    if options.list:
-        list_matches(options.data)
-        return
     figures: dict[str, Any] = {"recall": {}, "clean": {}, "speed": {}}
-    for language, (name, files) in SOURCES.items():
+    for language in options.languages:
+        name, files = SOURCES[language]
         against = [Benchmark(path=str(options.data / file), name=Path(file).parent.name) for file in files]
         texts = real_texts(options.data, language)
         planted = plant(against, texts, language, options)
+        planted += in_long_documents(planted, texts, options.seed)
         figures["recall"][language] = recall_of(planted, against, name, options)
         figures["clean"][language], figures["speed"][language] = on_clean(texts, against, name, options)
         print(language, json.dumps({key: figures[key][language] for key in figures}), flush=True)
-    figures["overlaps"] = {f"{one} in {other}": overlap(options.data, one, other) for one, other in OVERLAPS}
-    figures["gsm8k"] = {
-        renaming: len(gsm8k_matches(options.data, renaming)) for renaming in ("no", "names", "numbers")
-    }
+    figures["translated"] = translated(options.data)
+    figures["by kind"] = by_kind(figures["recall"])
+    figures["index"] = index_cost(options.data)
+    figures["peak GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
     print(json.dumps(figures))
 
 
@@ -109,22 +108,40 @@ def plant(
     planted = []
     for benchmark in against:
         rows = [row for row in read_benchmark(benchmark) if row.texts]
-        kinds = dict(KINDS)
+        kinds: dict[str, Change] = {**KINDS, "composed": composed}
         if benchmark.short_name == "gsm8k":
             rename: Change = partial(renamed, names=names_of([row.texts[0] for row in rows]))
             kinds["other names"] = rename
             kinds["other names and numbers"] = partial(in_turn, (rename, renumbered))
-        for row in dice.sample(rows, min(OF_EACH, len(rows))):
+        for row in dice.sample(rows, min(options.rows, len(rows))):
+            text = as_choice(dice, row.parts[0], row.parts[1:]) if row.parts else row.texts[0]
             for kind, change in kinds.items():
-                carrier = dice.choice(texts)
-                cut = dice.randrange(len(carrier) // 2) if carrier else 0
-                text = f"{carrier[:cut]}\n\n{change(dice, row.texts[0])}\n\n{carrier[cut:]}"
-                planted.append(Planted(kind, row.place, Document(id=row.place, text=text)))
-            messages = split_over_messages(dice, row.texts[0], dice.choice(chats))
+                around = between(dice, change(dice, text), dice.choice(texts))
+                planted.append(Planted(kind, row.place, Document(id=row.place, text=around)))
+            messages = split_over_messages(dice, text, dice.choice(chats))
             planted.append(
                 Planted("messages", row.place, with_row(Document(id=row.place), {"messages": messages}))
             )
     return planted
+
+
+def between(dice: random.Random, text: str, carrier: str) -> str:
+    cut = dice.randrange(len(carrier) // 2) if carrier else 0
+    return f"{carrier[:cut]}\n\n{text}\n\n{carrier[cut:]}"
+
+
+def in_long_documents(planted: Sequence[Planted], texts: Sequence[str], seed: int) -> list[Planted]:
+    """Ten rows as they are, each between a million characters; of ours alone, for the rival is slow."""
+    dice, carrier = random.Random(seed), ("\n".join(texts) * (LONG // sum(map(len, texts)) + 1))[:LONG]
+    plain = [one for one in planted if one.kind == "as it is"]
+    return [
+        Planted(
+            "a long document",
+            one.place,
+            Document(id=one.place, text=between(dice, one.document.text, carrier)),
+        )
+        for one in dice.sample(plain, 10)
+    ]
 
 
 def in_turn(changes: Sequence[Change], dice: random.Random, text: str) -> str:
@@ -170,8 +187,9 @@ def recall_of(
                 named = place in {leak.place for leak in search(document)}
                 counts[kind]["found" if renaming == "no" else f"found, renamed = {renaming}"] += named
     if options.peer_python:
-        reply = ask_peer(options.peer_python, language, against, [one.document.text for one in planted])
-        for one, dropped in zip(planted, reply["dropped"], strict=True):
+        asked = [one for one in planted if one.kind != "a long document"]
+        reply = ask_peer(options.peer_python, language, against, [one.document.text for one in asked])
+        for one, dropped in zip(asked, reply["dropped"], strict=True):
             counts[one.kind]["datatrove"] += dropped
     return {kind: dict(own) for kind, own in counts.items()}
 
@@ -184,6 +202,27 @@ def ask_peer(
         task = Path(folder) / "task.json"
         task.write_text(json.dumps({"language": language, "rows": rows, "documents": documents}))
         return dict(json.loads(subprocess.check_output([python, str(PEER), str(task)])))
+
+
+def translated(data: Path) -> dict[str, int]:
+    """Rows of MGSM in Thai and Chinese of which a row in English is named."""
+    search = settings([Benchmark(path=str(data / "eval/mgsm/en.tsv.xz"))]).open_search()
+    counts = {"rows": 0, "found": 0}
+    for language in ("th", "zh"):
+        for row in read_benchmark(Benchmark(path=str(data / f"eval/mgsm/{language}.tsv.xz"))):
+            counts["rows"] += 1
+            counts["found"] += bool(search(Document(id=row.place, text=row.texts[0])))
+    return counts
+
+
+def by_kind(recall: dict[str, Any]) -> dict[str, Any]:
+    """All languages together."""
+    sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for kinds in recall.values():
+        for kind, counts in kinds.items():
+            for name, count in counts.items():
+                sums[kind][name] += count
+    return {kind: dict(counts) for kind, counts in sums.items()}
 
 
 # Clean texts.
@@ -231,38 +270,29 @@ def on_clean(
     return clean, speed
 
 
-# Training sets against test sets.
-
-
-def overlap(data: Path, one: str, other: str) -> dict[str, Any]:
-    """Documents that leak by the largest share of a row's n-grams that they have."""
-    step = settings([Benchmark(path=str(data / f"{other}.jsonl.gz"))])
-    shares = [max(leak.share for leak in leaks) for _, leaks in matches(step, data / f"{one}.jsonl.gz")]
-    return {"documents": len(shares), "with half of a row or more": sum(share >= 0.5 for share in shares)}
-
-
-def matches(step: Decontaminate, file: Path) -> Iterator[tuple[Document, Any]]:
-    search = step.open_search()
-    for number, row in enumerate(read_jsonl(file), 1):
-        document = read_row({"answer": "?", **row}, str(number), file.stem, "problems")
-        if isinstance(document, Document) and (leaks := search(document)):
-            yield document, leaks
-
-
-def gsm8k_matches(data: Path, renaming: str) -> list[tuple[Document, Any]]:
-    step = settings([Benchmark(path=str(data / "math/gsm8k/test.jsonl.gz"))], renamed=renaming)
-    return [*matches(step, data / "math/gsm8k/train.jsonl.gz")]
-
-
-def list_matches(data: Path) -> None:
-    test = read_benchmark(Benchmark(path=str(data / "math/gsm8k/test.jsonl.gz")))
-    rows = {row.place: row.texts[0] for row in test}
-    for renaming in ("no", "names", "numbers"):
-        for document, leaks in gsm8k_matches(data, renaming):
-            for leak in leaks:
-                head = f"renamed = {renaming}: train {document.id}, {leak.place}, share {leak.share:.2f}"
-                print(f"\n{head}: {leak.text}")
-                print(f"  train: {document.text}\n  test:  {rows[leak.place]}")
+def index_cost(data: Path) -> dict[str, Any]:
+    """CPU seconds and MB of memory for an index of many problems, as if these were benchmarks."""
+    files = ("math/MATH/train7500", "math/gsm8k/train", "math/deepmath_5k/train")
+    texts = [
+        row.get("problem") or row["question"]
+        for file in files
+        for row in read_jsonl(data / f"{file}.jsonl.gz")
+    ]
+    rows, grams = [RowTexts(0, (text,)) for text in texts], Grams(16, 24)
+    begun = time.process_time()
+    build_index(rows, grams, Masks())
+    seconds = time.process_time() - begun
+    tracemalloc.start()  # it slows the second one
+    index = build_index(rows, grams, Masks())
+    now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return {
+        "rows": len(texts),
+        "n-grams": int(index.starts_g[-1]),
+        "cpu_seconds": round(seconds, 1),
+        "MB": round(now / 1e6),
+        "MB while building": round(peak / 1e6),
+    }
 
 
 def read_jsonl(file: Path) -> Iterator[dict[str, Any]]:

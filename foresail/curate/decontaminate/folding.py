@@ -49,8 +49,8 @@ SYLLABLES = (
 )  # Thai, Lao, Myanmar, Khmer
 ALIKE = dict(
     zip(
-        "аеорсухіјѕһԁԛԝвнмткьАЕ" + "οανρικυχτεηωβγ" + "đøłıðħŧɑɡʏʀɪɴʟᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
-        "aeopcyxijshdqwbhmtkbae" + "oavpikuxtenwby" + "dolidhtagyrinlacdejkmoptuvwz",
+        "аеорсухіјѕһԁԛԝвнмткьүӏ" + "οανρικυχτεηωβγζμ" + "օսհոցք" + "đøłıðħŧɑɡʏʀɪɴʟƒȷꜰꜱʙɢʜᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
+        "aeopcyxijshdqwbhmtkbyl" + "oavpikuxtenwbyzm" + "ouhngp" + "dolidhtagyrinlfjfsbghacdejkmoptuvwz",
         strict=True,
     )
 )

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from foresail.curate.decontaminate.benchmark import Benchmark, read_benchmark
-from foresail.curate.decontaminate.index import Grams, Index, Match, build_index
+from foresail.curate.decontaminate.build import RowTexts, build_index
+from foresail.curate.decontaminate.grams import Grams
+from foresail.curate.decontaminate.index import Index, Match
 from foresail.curate.decontaminate.tokens import Masks
 from foresail.curate.document import Document
 from foresail.curate.rows.part import RowPart, part_texts
@@ -61,16 +63,12 @@ class LeakSearch:
     part: RowPart
 
     def open(self) -> Callable[[Document], list[Leak]]:
-        versions = tuple(Path(benchmark.path).stat().st_mtime_ns for benchmark in self.benchmarks)
         masks = MASKS[self.renamed]
 
         @cache
         def load(n: int) -> tuple[list[str], Index, Index | None]:
-            grams = Grams(n, self.n_characters or ceil(n * CHARACTERS_PER_WORD), self.least)
-            places, index = load_index(self.benchmarks, grams, Masks(), versions)
-            if masks is None:
-                return places, index, None
-            return places, index, load_index(self.benchmarks, grams, masks, versions)[1]
+            places, index = self.load(n, Masks())
+            return places, index, None if masks is None else self.load(n, masks)[1]
 
         def search(document: Document) -> list[Leak]:
             is_problem = document.row is not None and MESSAGES not in document.row
@@ -78,11 +76,21 @@ class LeakSearch:
 
         return search
 
+    def load(self, n: int, masks: Masks) -> tuple[list[str], Index]:
+        versions = tuple(Path(benchmark.path).stat().st_mtime_ns for benchmark in self.benchmarks)
+        grams = Grams(n, self.n_characters or ceil(n * CHARACTERS_PER_WORD), self.least)
+        return load_index(self.benchmarks, grams, masks, versions)
+
+    def unsearched(self) -> list[str]:
+        """Places of rows that no document can leak: they have no text, or a single word."""
+        places, index = self.load(self.n or N_OF_PROBLEMS, Masks())
+        return [places[row] for row in index.unsearched]
+
     def leaks(self, document: Document, places: list[str], index: Index, masked: Index | None) -> list[Leak]:
         texts = part_texts(document, self.part)
         text = "\n\n".join(texts)
         matches = [match for match in index.find(text) if match.share >= self.share]
-        matches += [match for part in texts for match in index.find_whole(part)]
+        matches += [match for part in texts for match in index.find_alone(part)]
         leaks = {match.row: leak_of(match, places, False) for match in matches}
         for match in masked.find(text) if masked is not None else ():
             if match.share >= self.renamed_share and match.row not in leaks:
@@ -102,9 +110,9 @@ def load_index(
 ) -> tuple[list[str], Index]:
     """The place of each row, and the index of all."""
     places: list[str] = []
-    texts: list[tuple[int, int, str]] = []
+    rows: list[RowTexts] = []
     for file, benchmark in enumerate(benchmarks):
         for row in read_benchmark(benchmark):
-            texts += [(file, len(places), text) for text in row.texts]
+            rows.append(RowTexts(file, row.texts, row.parts))
             places.append(row.place)
-    return places, build_index(texts, len(places), grams, masks)
+    return places, build_index(rows, grams, masks)

@@ -6,7 +6,7 @@
     renamed = "names"             # also rows told with other names
 
 Dropped: leaked, renamed. The detail shows the words, and of which row they are. The report counts, for each
-benchmark file, how many of its rows were leaked and by how many documents.
+benchmark file, how many of its rows were leaked and by how many documents, and rows too short to look for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from foresail.curate.step import Outcome
 from foresail.recipe.tables.part import CheckedPart
 
 if TYPE_CHECKING:
-    from foresail.curate.decontaminate.search import Leak
+    from foresail.curate.decontaminate.search import Leak, LeakSearch
 
 SHOWN = 3  # rows in a detail
 
@@ -108,6 +108,9 @@ class Decontaminate(CheckedPart):
         features.write_text(json.dumps(leaks, ensure_ascii=False), encoding="utf-8", errors="replace")
 
     def open_search(self) -> Callable[[Document], list[Leak]]:
+        return self.leak_search().open()
+
+    def leak_search(self) -> LeakSearch:
         from foresail.curate.decontaminate.search import LeakSearch
 
         return LeakSearch(
@@ -119,7 +122,7 @@ class Decontaminate(CheckedPart):
             renamed=self.renamed,
             renamed_share=self.renamed_share,
             part=self.part,
-        ).open()
+        )
 
     def decide(self, features: Sequence[Path], decisions: Sequence[Path], scratch: Path) -> dict[str, Any]:
         from foresail.curate.decontaminate.benchmark import read_benchmark
@@ -135,11 +138,17 @@ class Decontaminate(CheckedPart):
                 documents += 1
                 places = [leak["place"] for leak in entry["leaks"]]
                 for place in places:
-                    leaked[place.rpartition(":")[0]].add(place)
-                counts.update({place.rpartition(":")[0] for place in places})
+                    leaked[file_of(place)].add(place)
+                counts.update({*map(file_of, places)})
         rows = [len(read_benchmark(benchmark)) for benchmark in self.benchmarks]
+        unsearched = Counter(file_of(place) for place in self.leak_search().unsearched())
         return {"leaking_documents": documents} | {
-            name: {"rows": size, "leaked_rows": len(leaked[name]), "documents": counts[name]}
+            name: {
+                "rows": size,
+                "leaked_rows": len(leaked[name]),
+                "documents": counts[name],
+                "unsearched_rows": unsearched[name],
+            }
             for name, size in zip(names, rows, strict=True)
         }
 
@@ -160,6 +169,11 @@ class Decontaminate(CheckedPart):
             return Drop("renamed" if entry["leaks"][0]["renamed"] else "leaked", detail_of(entry["leaks"]))
 
         return apply
+
+
+def file_of(place: str) -> str:
+    """file_of("gsm8k:17") -> "gsm8k"."""
+    return place.rpartition(":")[0]
 
 
 def detail_of(leaks: Sequence[dict[str, Any]]) -> str:

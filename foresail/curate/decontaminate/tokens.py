@@ -11,7 +11,10 @@ from functools import cache
 
 import numpy as np
 
+from foresail.curate.decontaminate.escapes import unescaped
 from foresail.curate.decontaminate.folding import LONGEST, SEVERAL, Array, code_points, composed, fold_tables
+from foresail.curate.decontaminate.hashing import mixed, slot_of
+from foresail.curate.decontaminate.token_kernel import hash_letters, read_tokens, weigh_tokens
 
 STRETCH, OVERLAP = (
     1 << 20,
@@ -59,8 +62,6 @@ class Masks:
 @cache
 def vocabulary() -> tuple[Array, Array, Array]:
     """Commands that mean something, what they mean, and pronouns."""
-    from foresail.curate.decontaminate.kernel import slot_of
-
     meanings = {token_hash(name): token_hash(letter) for name, letter in GREEK.items()}
     meanings |= {token_hash(name): token_hash(name) for name in FUNCTIONS}
     commands, values = np.zeros(256, np.uint64), np.zeros(256, np.uint64)
@@ -74,8 +75,6 @@ def vocabulary() -> tuple[Array, Array, Array]:
 
 
 def token_hash(word: str) -> int:
-    from foresail.curate.decontaminate.kernel import hash_letters, mixed
-
     _, letters, _ = fold_tables()
     return int(mixed(np.uint64(hash_letters(letters[code_points(word)]))))
 
@@ -93,13 +92,11 @@ class TokenReader:
 
     def read(self, text: str) -> Iterator[Tokens]:
         """Tokens of one stretch after the other; each begins a little before the end of the one before it."""
-        text = composed(text)
+        text = composed(unescaped(text))
         for begin in range(0, max(1, len(text) - OVERLAP), STRETCH - OVERLAP):
             yield self.tokens_of(text[begin : begin + STRETCH])
 
     def tokens_of(self, text: str) -> Tokens:
-        from foresail.curate.decontaminate.kernel import read_tokens, weigh_tokens
-
         codes = code_points(f"{text}\n")
         kinds, letters, several = fold_tables()
         size = len(codes) + (

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 pytest.importorskip("numba", reason="the extra curate is not installed")
 
 from foresail.curate.curation import curate
-from foresail.curate.decontaminate.index import Grams, Index, build_index
+from foresail.curate.decontaminate.build import RowTexts, build_index
+from foresail.curate.decontaminate.grams import Grams
+from foresail.curate.decontaminate.index import Index
 from foresail.curate.decontaminate.step import Decontaminate
 from foresail.curate.decontaminate.tokens import Masks
 from foresail.curate.document import Document
@@ -41,8 +43,7 @@ SHORT = ["The man turned on the faucet and water came", "Compute sin 60 degrees"
 
 
 def index_of(*texts: str, n: int = 13, masks: Masks | None = None) -> Index:
-    rows = [(0, row, text) for row, text in enumerate(texts)]
-    return build_index(rows, len(texts), Grams(n, n * 3 // 2), masks or Masks())
+    return build_index([RowTexts(0, (text,)) for text in texts], Grams(n, n * 3 // 2), masks or Masks())
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def index() -> Index:
 
 
 def rows_in(index: Index, text: str) -> set[int]:
-    return {match.row for match in (*index.find(text), *index.find_whole(text))}
+    return {match.row for match in (*index.find(text), *index.find_alone(text))}
 
 
 # What leaks.
@@ -102,6 +103,19 @@ def test_short_rows_are_looked_for_whole(index):
     assert rows_in(index, f"First: {SHORT[1]}, then go on.") == set()
 
 
+@given(st.integers(0, len(ROWS) - 1), st.integers(0, 30), st.integers(8, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_short_text_is_looked_for_in_rows(index, row, start, size):
+    """Of words of two letters and more: each weighs the same."""
+    words = [word for word in ROWS[row].split() if len(word) > 1]
+    index = index_of(" ".join(words))
+    if len(words) >= start + size and words[0].isascii():
+        text = " ".join(words[start : start + size])
+        assert rows_in(index, text.upper()) == {0}
+        assert rows_in(index, f"{text} zebra") == set()
+        assert rows_in(index, f"Once {text} upon a time long ago there was a king who had it") == set()
+
+
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_a_long_text_is_searched_to_its_end(index, row):
     filler = "Nothing of interest is here, in words that follow one another. " * 2500
@@ -124,6 +138,17 @@ def test_tables_and_counting_are_no_leak():
     index = index_of("Sort these numbers: " + " ".join(map(str, range(1, 20))) + " 0" * 40)
     assert index.find("Pages: " + " ".join(map(str, range(1, 20)))) == []
     assert index.find("0 " * 500) == []
+
+
+def test_a_row_is_found_though_many_rows_are_alike():
+    passage = (
+        "The old mill by the river was built in the year of the flood and has ground no corn since then."
+    )
+    same = [f"{passage}"] * 20
+    assert len(index_of(*same).find(passage)) == 20
+    rows = [f"{passage} {one}" for one in "abcdefghijklmnop"]
+    (found,) = index_of(*rows).find(f"So: {rows[3]} and on")
+    assert found.row == 3 and found.share == 1
 
 
 # Renamed rows.
@@ -180,9 +205,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 @given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=6).map(" ".join))
 @settings(max_examples=150, deadline=None)
 def test_matches_are_those_of_plain_python(rows, text):
-    index = build_index(
-        [(0, row, one) for row, one in enumerate(rows)], len(rows), Grams(5, 8, least=4), Masks()
-    )
+    index = build_index([RowTexts(0, (row,)) for row in rows], Grams(5, 8, least=4), Masks())
     assert {match.row: match.share for match in index.find(text)} == plain_matches(rows, text, 5)
 
 
@@ -239,7 +262,11 @@ def test_part_and_n_follow_what_is_read(tmp_path):
     problem = with_row(
         Document(id="p"), {"prompt": " ".join(ROWS[0].split()[:15]), "answer": "1", "data_source": "x"}
     )
-    assert everything(problem) and not everything(Document(id="d", text=problem.text))
+    assert everything(problem)
+    longer = [
+        Document(id="d", text=f"{text} at noon") for text in (problem.text, " ".join(ROWS[0].split()[:16]))
+    ]
+    assert [bool(everything(document)) for document in longer] == [False, True]
 
 
 def test_a_curation_counts_leaked_rows_and_notices_another_benchmark(tmp_path):
@@ -248,7 +275,7 @@ def test_a_curation_counts_leaked_rows_and_notices_another_benchmark(tmp_path):
     (tmp_path / "math").mkdir()
     files = [
         write(folder / "test.jsonl", [{"question": ROWS[0]}, {"question": ROWS[1]}]),
-        write(tmp_path / "math/test.jsonl", [{"problem": ROWS[5]}]),
+        write(tmp_path / "math/test.jsonl", [{"problem": ROWS[5]}, {"problem": "7?"}]),
     ]
     rows = [
         chat("Hi", "Hello."),
@@ -267,8 +294,8 @@ def test_a_curation_counts_leaked_rows_and_notices_another_benchmark(tmp_path):
     assert summary.kept == 2
     assert summary.decided["1 decontaminate"] == {
         "leaking_documents": 2,
-        "gsm8k/test": {"rows": 2, "leaked_rows": 2, "documents": 2},
-        "math/test": {"rows": 1, "leaked_rows": 0, "documents": 0},
+        "gsm8k/test": {"rows": 2, "leaked_rows": 2, "documents": 2, "unsearched_rows": 0},
+        "math/test": {"rows": 2, "leaked_rows": 0, "documents": 0, "unsearched_rows": 1},
     }
     second = len(json.dumps(rows[0], ensure_ascii=False)) + 1
     shown = layout(explain(recipe(), f"c/chats.jsonl:{second}"))
@@ -296,7 +323,7 @@ def test_what_leaks_may_stay_with_a_note(tmp_path):
     ("entry", "message"),
     [
         ({"path": "no/such.jsonl"}, "does not exist"),
-        ({"path": "b.jsonl", "columns": "prompt"}, "no text in prompt; it has question"),
+        ({"path": "b.jsonl", "columns": "prompt"}, "no text in prompt; its columns are question"),
     ],
 )
 def test_what_is_wrong_with_a_benchmark_is_said_first(tmp_path, monkeypatch, entry, message):

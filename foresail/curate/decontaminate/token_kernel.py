@@ -1,21 +1,13 @@
-"""Texts as tokens, and their n-grams as numbers: compiled loops.
+"""Texts as tokens: compiled loops.
 
 A token is a word, a number, or a character of a script without spaces. Not tokens: punctuation, Markdown, HTML
 tags, addresses of links, LaTeX commands but for Greek letters and functions. `1,000` is one number, and so is
 `1{,}000`.
-
-An n-gram begins at each token and ends where its weight reaches a target. Words weigh the same; single letters and
-digits half of that, for a formula or a table has many. It means something if it has two words.
-
-Compiled functions that call each other are in this file: numba's cache does not notice a change in another one.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
-from numba import njit
 
 from foresail.curate.decontaminate.folding import (
     DIGIT,
@@ -28,44 +20,23 @@ from foresail.curate.decontaminate.folding import (
     SYLLABLE,
     UPPER,
 )
+from foresail.curate.decontaminate.hashing import NONE, PRIME, U64, compiled, mixed, slot_of
 
-compiled: Any = njit(cache=True, nogil=True)
-
-U64: Any = np.uint64
-BEGIN, PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
-MIX, STEP, HIGH = U64(0xFF51AFD7ED558CCD), U64(29), U64(32)
-BASE = U64(0x9E3779B97F4A7C15)  # of the polynomial that is the number of several tokens
-ONE, NONE = U64(1), U64(0)
+HASHING_FILE = "6f421426"  # checksum of hashing.py: numba's cache notices a change in this file alone
+BEGIN = U64(0xCBF29CE484222325)
 BEGIN_COMMAND, END_COMMAND = U64(0x9A848D5E6672B3DE), U64(0xC2F00318F053500A)  # hash_letters of them
 NAME, PRONOUN, NUMBER = U64(0xA11CE), U64(0xBEEF5), U64(0xC0FFE)
-MOST_TOKENS = 1024  # of an n-gram
-FEWEST_DIFFERENT, FEWEST_WORDS = 4, 2  # tokens of an n-gram that means something
 LINE_BREAK, SPACE, RETURN, COMMA, HYPHEN, BACKSLASH = 0x0A, 0x20, 0x0D, 0x2C, 0x2D, 0x5C
 LESS, MORE, AND, SEMICOLON, SLASH, OPEN, CLOSE = 0x3C, 0x3E, 0x26, 0x3B, 0x2F, 0x7B, 0x7D
 BRACKET_END, ROUND, ROUND_END, SMALL_N, SMALL_R, SMALL_T = 0x5D, 0x28, 0x29, 0x6E, 0x72, 0x74
+MARGIN_SIGNS = (MORE, 0x7C, 0x23, 0x2A, SLASH)  # > | # * / before a line of a quotation or a comment
+LINE_SIGNS = (SPACE, LINE_BREAK, RETURN, *MARGIN_SIGNS)
 LONGEST_TAG, LONGEST_ENTITY, LONGEST_LINK, LONGEST_NAME = 200, 9, 400, 20
 # what a token's row of `places` holds
 START, STOP = 0, 1
 SINGLE, COMMAND = 16, 32  # traits: a single letter; behind a backslash
 # what a row of `weights` holds
 WORD_WEIGHT, HALF_WEIGHT, IDEOGRAPH_WEIGHT, SYLLABLE_WEIGHT = range(4)
-
-
-@compiled
-def mixed(number: Any) -> Any:
-    number = (number ^ (number >> HIGH)) * MIX
-    number = (number ^ (number >> STEP)) * PRIME
-    return number ^ (number >> HIGH)
-
-
-@compiled
-def slot_of(key: Any, keys: Any) -> Any:
-    """Where a key lies in a hash table, or may lie; 0 marks a free slot."""
-    mask = U64(len(keys) - 1)
-    slot = (key >> STEP) & mask
-    while keys[slot] != NONE and keys[slot] != key:
-        slot = (slot + ONE) & mask
-    return slot
 
 
 @compiled
@@ -89,9 +60,11 @@ def is_digit_at(codes: Any, at: int, kinds: Any) -> bool:
 
 @compiled
 def line_break_within(codes: Any, at: int, kinds: Any) -> int:
-    """ "tempera-\n  ture": from the hyphen on, the signs up to where the word goes on; 0: it does not."""
+    """ "tempera-\n> ture": from the hyphen on, the signs up to where the word goes on; 0: it does not."""
     place, breaks = at + 1, 0
-    while place < len(codes) and place < at + 40 and codes[place] in (SPACE, LINE_BREAK, RETURN):
+    while place < len(codes) and place < at + 40 and codes[place] in LINE_SIGNS:
+        if codes[place] in MARGIN_SIGNS and breaks == 0:
+            break
         breaks += codes[place] == LINE_BREAK
         place += 1
     small = is_letter_at(codes, place, kinds) and not (kinds[codes[place]] & UPPER)
@@ -313,129 +286,3 @@ def weigh_tokens(
         places[left, START], places[left, STOP] = places[token, START], places[token, STOP]
         left += 1
     return left
-
-
-@compiled
-def gram_ends(weights_t: Any, count: int, target: int, ends: Any) -> int:
-    """Where the n-gram ends that begins at each token; how many there are."""
-    end, weight = 0, 0
-    for start in range(count):
-        while weight < target and end < count:
-            weight += weights_t[end]
-            end += 1
-        if weight < target:
-            return start
-        ends[start] = end
-        weight -= weights_t[start]
-    return count
-
-
-@compiled
-def gram_key(hashes: Any, start: int, end: int) -> Any:
-    number = NONE
-    for place in range(start, end):
-        number = number * BASE + hashes[place]
-    return mixed(number) | ONE
-
-
-@compiled
-def powers_of_base(powers: Any) -> None:
-    powers[0] = ONE
-    for place in range(1, len(powers)):
-        powers[place] = powers[place - 1] * BASE
-
-
-@compiled
-def means_something(hashes: Any, traits: Any, start: int, end: int) -> bool:
-    """Neither a row of a table nor "0 0 0 0"."""
-    found = words = 0
-    for place in range(start, end):
-        words += (traits[place] & KIND) != DIGIT and traits[place] != (LETTER | SINGLE)
-        new = True
-        for before in range(start, place):
-            if hashes[before] == hashes[place]:
-                new = False
-                break
-        found += new
-        if found >= FEWEST_DIFFERENT and words >= FEWEST_WORDS:
-            return True
-    return False
-
-
-@compiled
-def list_grams(
-    hashes: Any, traits: Any, weights_t: Any, count: int, target: int, ends: Any, keys: Any
-) -> int:
-    """The keys of all n-grams that mean something; how many there are."""
-    grams, found = gram_ends(weights_t, count, target, ends), 0
-    for start in range(grams):
-        if means_something(hashes, traits, start, ends[start]):
-            keys[found] = gram_key(hashes, start, ends[start])
-            found += 1
-    return found
-
-
-@compiled
-def fill_table(gram_keys: Any, keys: Any, numbers: Any, filter: Any) -> None:
-    """Key number n at its place in a hash table, and a bit for it in the filter that stands before the table."""
-    shift = U64(64) - U64(bits_of(len(filter)) + 3)
-    for n in range(len(gram_keys)):
-        slot = slot_of(gram_keys[n], keys)
-        keys[slot], numbers[slot] = gram_keys[n], n
-        bit = gram_keys[n] >> shift
-        filter[bit >> U64(3)] |= np.uint8(1 << int(bit & U64(7)))
-
-
-@compiled
-def bits_of(size: int) -> int:
-    """bits_of(1024) -> 10."""
-    bits = 0
-    while (1 << bits) < size:
-        bits += 1
-    return bits
-
-
-@compiled
-def find_grams(
-    hashes: Any, weights_t: Any, count: int, target: int, powers: Any, keys: Any, numbers: Any, filter: Any,
-    found: Any,
-) -> int:  # fmt: skip
-    """Rows of `found`: number of an indexed n-gram, its first token, the one behind it. How many there are."""
-    shift = U64(64) - U64(bits_of(len(filter)) + 3)
-    end, weight, hits, number = 0, 0, 0, NONE
-    for start in range(count):
-        while weight < target and end < count:
-            weight += weights_t[end]
-            number = number * BASE + hashes[end]
-            end += 1
-        if weight < target:
-            break
-        key = mixed(number) | ONE
-        bit = key >> shift
-        if filter[bit >> U64(3)] & np.uint8(1 << int(bit & U64(7))):
-            slot = slot_of(key, keys)
-            if keys[slot] == key:
-                found[hits, 0], found[hits, 1], found[hits, 2] = numbers[slot], start, end
-                hits += 1
-                if hits == len(found):
-                    break
-        weight -= weights_t[start]
-        number -= hashes[start] * powers[end - start - 1]
-    return hits
-
-
-@compiled
-def find_rows(
-    hashes: Any, weights_t: Any, count: int, target: int, powers: Any, keys: Any, numbers: Any, filter: Any,
-    first_row: Any, row_sizes: Any, row_keys: Any, begun: Any, found: Any,
-) -> int:  # fmt: skip
-    """As find_grams, of whole short rows: those that begin with n-gram number g are first_row[g] up to the next."""
-    hits = 0
-    for place in range(find_grams(hashes, weights_t, count, target, powers, keys, numbers, filter, begun)):
-        gram, start = begun[place, 0], begun[place, 1]
-        for row in range(first_row[gram], first_row[gram + 1]):
-            end = start + row_sizes[row]
-            if end <= count and gram_key(hashes, start, end) == row_keys[row] and hits < len(found):
-                found[hits, 0], found[hits, 1], found[hits, 2] = row, start, end
-                hits += 1
-    return hits
