@@ -234,6 +234,7 @@ class Translator:
         made = {
             "by": "translate",
             "model": self.settings.answerer.name,
+            "back": (self.settings.back or self.settings.answerer).name,
             "seed": self.settings.answerer.seed,
             "language": version.language,
             "prompt_hash": template_hash(version.source, version.language),
