@@ -9,6 +9,7 @@ is decided afterwards: another choice samples nothing again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -178,7 +179,15 @@ def sampling_of(sampling: parts.Sampling) -> dict[str, Any]:
 def with_origin(row: dict[str, Any], made: dict[str, Any], source: str) -> dict[str, Any]:
     """How the row was made, as `foresail data why` reads it."""
     origin = {"source": source, "id": row["problem"]}
-    return row | {"made": made | {"from": [origin]}}
+    return row | {"made": made | {"prompt_hash": prompt_hash(row["messages"]), "from": [origin]}}
+
+
+def prompt_hash(messages: Sequence[dict[str, Any]]) -> str:
+    """Of what the model was asked: system message, worked examples, question, suffix."""
+    is_own = [message["role"] == "assistant" and message.get("train", True) for message in messages]
+    asked = messages[: is_own.index(True)] if True in is_own else messages
+    text = json.dumps([[message["role"], message["content"]] for message in asked])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def to_asked(message: Message) -> dict[str, Any]:

@@ -115,6 +115,7 @@ def test_rows_say_what_they_were_made_of(tiny_checkpoint: Path, tmp_path: Path) 
     file = tmp_path / "solutions.jsonl"
     row = json.loads(file.read_text().splitlines()[0])
     assert row["made"]["from"] == [{"source": PROBLEMS, "id": row["problem"]}]
+    assert len(row["made"]["prompt_hash"]) == 16
     assert row["made"]["model"] == str(tiny_checkpoint) and 0 <= row["sample"] < 8
     assert [section.title for section in trace(file, row["id"])] == [f"{file}:1", f"made by {PROBLEMS}"]
 

@@ -70,7 +70,9 @@ class Tracer:
             reward = "none" if row["reward"] is None else f"{row['reward']:.3g}"
             line = (f"{problem}.{row['sample']}", f"{row['status']}, reward {reward}")
             yield Section(title=f"{run.path}, step {number}", lines=(line,))
-        yield from self.data(load_recipe(run.recipe_path), problem)
+            yield from told(f"problem {problem}", self.data(load_recipe(run.recipe_path), problem))
+        else:
+            yield from self.data(load_recipe(run.recipe_path), problem)
 
     def data(self, recipe: Stage, name: str) -> Iterator[Section]:
         """Of the recipe's sources the first that has the row."""
@@ -122,7 +124,7 @@ class Tracer:
         if (folder := next(folders, None)) is not None and (str(folder), id) not in self.traced:
             self.traced.add((str(folder), id))
             with open_curation(folder) as recipe:
-                yield from self.curation(recipe, id)
+                yield from told(f"curation {folder}", self.curation(recipe, id))
 
     def origins(self, made: dict[str, Any]) -> Iterator[Section]:
         """The rows that a row says it was made of, as far as they are still there."""
@@ -138,10 +140,15 @@ class Tracer:
 
     def origin(self, source: str, id: str) -> Iterator[Section]:
         """A row of a file; of a file without rows, such as a product table, the name alone."""
-        try:
-            yield from self.file(source, id)
-        except (ValueError, UnicodeError) as error:
-            yield Section(title=f"{source}, row {id}", lines=(("not shown", str(error)),))
+        yield from told(f"{source}, row {id}", self.file(source, id))
+
+
+def told(title: str, sections: Iterator[Section]) -> Iterator[Section]:
+    """What is not there any more, or cannot be read, is said; what came before it is shown."""
+    try:
+        yield from sections
+    except (ValueError, OSError) as error:
+        yield Section(title=title, lines=(("not shown", str(error)),))
 
 
 def sources_of(recipe: Stage) -> list[tuple[str, str]]:

@@ -220,6 +220,7 @@ class Translator:
         made = {
             "by": "translate",
             "model": self.settings.answerer.name,
+            "back": (self.settings.back or self.settings.answerer).name,
             "seed": self.settings.answerer.seed,
             "language": version.language,
             "prompt_hash": prompt_hash(translation_prompt("", version.source, version.language)),

@@ -205,6 +205,12 @@ def describe_change(before: Document, after: Document) -> str:
         changes.append(f"{came} → {len(after.text):,} characters{where}")
     for key, value in after.metadata.items():
         if key not in before.metadata or before.metadata[key] != value:
-            shown = repr(value)
-            changes.append(f"{key} = {shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + '…'}")
+            # of a table, such as `made`, each value
+            parts = {f"{key}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {}
+            changes += [f"{name} = {short(one)}" for name, one in (parts or {key: value}).items()]
     return ", ".join(changes) or "unchanged"
+
+
+def short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"

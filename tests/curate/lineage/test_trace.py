@@ -123,3 +123,18 @@ def test_a_made_row_names_the_rows_of_its_table_though_the_table_has_no_rows_to_
     ids = [one["id"] for one in problem.extra["made"]["from"]]
     assert [one.title for one in origins] == [f"{tmp_path / 'shop.csv'}, row {id}" for id in ids]
     assert all(label == "not shown" for one in origins for label, _ in one.lines)
+
+
+def test_what_is_known_is_shown_where_a_file_of_the_chain_is_gone(house, tmp_path):
+    raw = house / "raw" / "sums.jsonl"
+    gone = raw.rename(tmp_path / "sums.jsonl")
+    sections = trace(house / "run", "raw/sums.jsonl:0.3")
+    gone.rename(raw)
+    assert titles(sections)[:3] == ["run, step 2", "shard-00000.jsonl.zst:1", "second"]
+    (said,) = [dict(section.lines)["not shown"] for section in sections if "not shown" in dict(section.lines)]
+    assert "sums.jsonl" in said and "does not exist" in said
+    data = (house / "second").rename(house / "elsewhere")
+    sections = trace(house / "run", "raw/sums.jsonl:0.3")
+    data.rename(house / "second")
+    assert sections[0].lines == (("raw/sums.jsonl:0.3", "correct, reward 1"),)
+    assert sections[1].lines[0][0] == "not shown"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.data.made.generators import generate
+from foresail.data.made.passages.library import read_library
 from foresail.data.made.passages.replacements import asked_for, other_answer
 from foresail.data.made.passages.ways import UNANSWERABLE
 from foresail.data.problems.problems import load_problems
@@ -104,12 +105,34 @@ def test_what_cannot_be_made_is_an_error(files, wrong, message):
         ([{"question": "?", "answer": 4, "titles": ["a"]}], r"qa\.jsonl:1: a row needs question and answer"),
         ([{"question": "?", "answer": "4", "titles": ["a"]}], "has no question whose passages are known"),
         ([{"question": "?", "answer": "4", "context": [["a"]]}], r"qa\.jsonl:1: context must be a list of"),
+        *(
+            ([{"question": "?", "answer": "4", **wrong}], rf"qa\.jsonl:1: {name} must be")
+            for name, wrong in (
+                ("context", {"context": [[["a"], ["b"]]]}),
+                ("context", {"context": [[3, ["b"]]]}),
+                ("supporting_facts", {"titles": 3.5}),
+                ("supporting_facts", {"titles": [["a"]]}),
+                ("supporting_facts", {"supporting_facts": [[]]}),
+            )
+        ),
     ],
 )
 def test_files_of_another_form_are_named(tmp_path, rows, message):
     (tmp_path / "qa.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(ValueError, match=message):
         generate(f"passage-qa:file={tmp_path}/qa.jsonl,count=1")
+
+
+def test_halves_of_characters_do_not_pass(tmp_path):
+    row = {
+        "question": "Who \ud800 was it in the end?",
+        "answer": "Ada\udfff",
+        "titles": ["a"],
+        "context": [["a", ["Ada."]]],
+    }
+    (tmp_path / "qa.jsonl").write_text(json.dumps(row) + "\n")
+    (question,) = read_library(str(tmp_path / "qa.jsonl"), None).questions
+    assert (question.text, question.answer) == ("Who ? was it in the end?", "Ada?")
 
 
 def test_what_a_question_asks_for():

@@ -65,7 +65,7 @@ def read_passages(corpus: str) -> dict[str, Passage]:
         title, text = row.columns.get("title"), row.columns.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
             raise ValueError(f"{row.place}: a passage needs title and text")
-        passages.setdefault(title, Passage(title=title, text=text.strip()))
+        passages.setdefault(whole(title), Passage(title=whole(title), text=whole(text.strip())))
     return passages
 
 
@@ -73,9 +73,31 @@ def context_of(row: Row) -> list[tuple[str, str]]:
     """The passages that a row of HotpotQA brings."""
     context: Any = row.columns.get("context") or []
     try:
-        return [(title, "".join(sentences).strip()) for title, sentences in context]
+        read = [(title, "".join(sentences).strip()) for title, sentences in context]
     except (TypeError, ValueError):
-        raise ValueError(f"{row.place}: context must be a list of [title, [sentence, …]]") from None
+        read = [(None, "")]
+    if not all(isinstance(title, str) for title, _ in read):
+        raise ValueError(f"{row.place}: context must be a list of [title, [sentence, …]]")
+    return [(whole(title), whole(text)) for title, text in read]
+
+
+def titles_of(row: Row) -> list[str]:
+    """Of the passages that answer the question."""
+    facts, titles = row.columns.get("supporting_facts"), row.columns.get("titles")
+    try:
+        named = [*(titles or [])] if facts is None else [fact[0] for fact in facts]
+    except (TypeError, LookupError):
+        named = [None]
+    if not all(isinstance(title, str) for title in named):
+        raise ValueError(
+            f"{row.place}: supporting_facts must be a list of [title, sentence], or titles a list of titles"
+        )
+    return [*dict.fromkeys(map(whole, named))]
+
+
+def whole(text: str) -> str:
+    """Halves of characters become question marks: no file could hold them."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def read_question(row: Row, number: int, file: str, passages: dict[str, Passage]) -> Question | None:
@@ -84,14 +106,15 @@ def read_question(row: Row, number: int, file: str, passages: dict[str, Passage]
     text, answer = columns.get("question"), columns.get("answer")
     if not isinstance(text, str) or not isinstance(answer, str) or not text.strip() or not answer.strip():
         raise ValueError(f"{row.place}: a row needs question and answer, both text")
-    facts = columns.get("supporting_facts")
-    named = columns.get("titles") if facts is None else [fact[0] for fact in facts]
-    titles = [*dict.fromkeys(named or [])]
+    titles = titles_of(row)
     if not titles or any(title not in passages for title in titles):
         return None
     gold = tuple(passages[title] for title in titles)
     return Question(
-        id=id_of(row) or f"{Path(file).name}:{number}", text=text, answer=answer.strip(), gold=gold
+        id=id_of(row) or f"{Path(file).name}:{number}",
+        text=whole(text),
+        answer=whole(answer.strip()),
+        gold=gold,
     )
 
 
