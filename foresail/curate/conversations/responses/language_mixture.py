@@ -1,0 +1,211 @@
+"""Whether sentences of a response, or all of it, are in a language that nobody asked for.
+
+    mixture.sentence(response, "What is rain?")   -> "zh: 雨是从云中落下的水。"         a Chinese sentence in English
+    mixture.other(response, "Apa itu hujan?")     -> "en .99, and the question is id"
+
+The languages that a response may have: those of the conversation's questions, of its own larger part, and those that a
+question names; any, where a question asks for a translation. Code, formulas, addresses, quotations, what stands in
+brackets or behind a colon and short sentences are not looked at. Languages that share most words, such as Indonesian
+and Malay, count as one for a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from foresail.curate.conversations.responses.parts import (
+    HAN,
+    INLINE_CODE,
+    THAI,
+    Response,
+    excerpt,
+    read_response,
+    words_in,
+)
+from foresail.curate.conversations.responses.words import compiled, words_of
+from foresail.curate.language.guess import NONE, OTHER, UNDECIDED
+from foresail.curate.language.sentences import split_sentences
+from foresail.curate.language.step import Model
+
+SURE = 0.9  # of a sentence
+SURE_OF_ALL = 0.8  # of a response or a question
+SURE_OF_CLOSE = 0.995  # between languages that share most words
+SHORTEST = 30  # letters of a sentence; of Han and Thai see letters_of
+SHORTEST_ANSWER = 40
+LONG = 300  # letters, from which close languages are told apart
+WORDS = 6
+SENTENCES = 400  # that are looked at
+CLOSE = (
+    frozenset(["id", "ms"]),
+    frozenset(["es", "pt"]),
+    frozenset(["cs", "pl"]),
+    frozenset(["de", "nl"]),
+    frozenset(["es", "it"]),
+    frozenset(["it", "pt"]),
+    frozenset(["it", "ro"]),
+    frozenset(["id", "tl"]),
+    frozenset(["ms", "tl"]),
+)
+TELLABLE = frozenset(["de", "nl", "es", "pt", "it", "id", "ms", "tl", "cs", "pl", "ro"])
+QUOTED = re.compile(
+    r"\"[^\"\n]{1,1000}\"|“[^”\n]{1,1000}”|«[^»\n]{1,1000}»|「[^」\n]{1,1000}」|『[^』\n]{1,1000}』|《[^》\n]{1,1000}》"
+    r"|‘[^’\n]{1,1000}’|(?<!\w)'[^'\n]{1,1000}'(?!\w)|\([^()\n]{1,600}\)|（[^（）\n]{1,600}）|\[[^\[\]\n]{1,600}\]"
+    r"|【[^【】\n]{1,600}】|(?<![*\w])[*_]{1,3}[^*_\n]{1,300}[*_]{1,3}"
+)
+LABELLED = re.compile(r"^[^:：\n]{1,80}[:：]\s*", re.MULTILINE)
+NAME_WORDS = 0.6  # share of words with a capital: a title or names
+
+
+@dataclass(frozen=True)
+class Languages:
+    """`named`: codes of languages that a question has named. `is_any`: all are allowed."""
+
+    spoken: frozenset[str]
+    named: frozenset[str]
+    is_any: bool
+
+
+@dataclass(frozen=True)
+class Mixture:
+    model: Model
+
+    def asked(self, questions: Sequence[str]) -> Languages:
+        spoken: set[str] = set()
+        named: set[str] = set()
+        for question in questions:
+            spoken |= self.spoken(question)
+            named |= named_in(question)
+        return Languages(frozenset(spoken), frozenset(named), any(map(asks_for_any, questions)))
+
+    def spoken(self, text: str) -> frozenset[str]:
+        """Languages of a text, by sentence; what is undecided counts as both candidates."""
+        prose = read_response(text).prose
+        languages: set[str] = set()
+        for part in [prose, *split_sentences(prose[:4000])[:40]]:
+            if weight_of(part) >= 8:
+                guess = self.model.guess(part)
+                if guess.confidence >= 0.5:
+                    languages.add(guess.best)
+                if guess.second_confidence >= 0.1:
+                    languages.add(guess.second)
+        return frozenset(languages - {NONE, OTHER})
+
+    def sentence(self, response: Response, languages: Languages) -> str:
+        """The first sentence in a language that is none of these, with its code; or ""."""
+        if languages.is_any:
+            return ""
+        prose = bare_prose(response)
+        if weight_of(prose) < 2 * SHORTEST:
+            return ""
+        guesses = []
+        for sentence in split_sentences(prose)[:SENTENCES]:
+            weight = weight_of(sentence)
+            if weight >= SHORTEST // 2:
+                guess = self.model.guess(sentence)
+                guesses.append((sentence, weight, guess))
+        weights: dict[str, int] = {}
+        for _, weight, guess in guesses:
+            if guess.confidence >= SURE:
+                weights[guess.best] = weights.get(guess.best, 0) + weight
+        if not weights:
+            return ""
+        main = max(weights, key=lambda name: (weights[name], name))
+        allowed = languages.spoken | languages.named | {main, NONE}
+        for sentence, weight, guess in guesses:
+            if guess.confidence < SURE or guess.best in allowed or weight < SHORTEST:
+                continue
+            if any(is_close(guess.best, name) for name in allowed):
+                continue
+            if guess.best == OTHER and not is_other_script(sentence, main):
+                continue
+            if words_in(sentence) >= WORDS and not is_names(sentence):
+                return f"{guess.best}, and the response is {main}: {excerpt(sentence)}"
+        return ""
+
+    def other(self, response: Response, languages: Languages) -> str:
+        """The response's language, where it is none of these; or ""."""
+        if languages.is_any or not languages.spoken:
+            return ""
+        prose = bare_prose(response)
+        weight = weight_of(prose)
+        if weight < SHORTEST_ANSWER or words_in(prose) < WORDS or is_names(prose):
+            return ""
+        guess = self.model.guess(prose)
+        allowed = languages.spoken | languages.named
+        if guess.best in (NONE, OTHER) or guess.best in allowed or guess.language(0.1) == UNDECIDED:
+            return ""
+        needed = SURE_OF_ALL
+        if any(is_close(guess.best, name) for name in allowed):
+            needed = SURE_OF_CLOSE
+            if weight < LONG:
+                return ""
+        if guess.confidence < needed:
+            return ""
+        asked = ", ".join(sorted(languages.spoken))
+        return f"{guess.best}, and the question is {asked}: {excerpt(prose, 60)}"
+
+
+def bare_prose(response: Response) -> str:
+    """Without quotations, brackets, words in italics, and labels such as "Original:"."""
+    text = QUOTED.sub(" ", response.prose)
+    return text
+
+
+def is_close(one: str, other: str) -> bool:
+    return one != other and frozenset([one, other]) in close_pairs()
+
+
+@cache
+def close_pairs() -> frozenset[frozenset[str]]:
+    return frozenset(CLOSE)
+
+
+def weight_of(text: str) -> int:
+    """Letters, of which one of Han counts as three."""
+    letters = sum(map(str.isalpha, text))
+    return letters + 2 * len(HAN.findall(text)) if not text.isascii() else letters
+
+
+def is_other_script(sentence: str, main: str) -> bool:
+    latin = len(re.findall("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]", sentence))
+    letters = sum(map(str.isalpha, sentence))
+    return latin < 0.3 * letters if main not in ("zh", "th") else latin < 0.3 * letters and not HAN.search(sentence)
+
+
+def is_names(text: str) -> bool:
+    """A title, or a list of names: most words have a capital."""
+    words = re.findall(r"[^\W\d_]+", text[:2000])
+    capitals = sum(word[0].isupper() for word in words)
+    return bool(words) and capitals >= NAME_WORDS * len(words)
+
+
+def named_in(question: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in name_patterns().items() if pattern.search(question))
+
+
+@cache
+def name_patterns() -> dict[str, re.Pattern[str]]:
+    return {name: compiled(words) for name, words in words_of("languages.toml")["names"].items()}
+
+
+def asks_for_any(question: str) -> bool:
+    return any_pattern().search(question) is not None
+
+
+@cache
+def any_pattern() -> re.Pattern[str]:
+    return compiled(words_of("languages.toml")["any"]["words"])
+
+
+def scripts_of(languages: Iterable[str]) -> frozenset[str]:
+    return frozenset(SCRIPTS.get(language, "latin") for language in languages)
+
+
+SCRIPTS = {
+    "zh": "han", "ja": "han", "th": "thai", "ko": "hangul", "ru": "cyrillic", "ar": "arabic", "hi": "devanagari",
+    "el": "greek",
+}  # fmt: skip
+__all__ = ["THAI", "INLINE_CODE"]
