@@ -38,12 +38,15 @@ ABBREVIATION = re.compile(
     r"\b(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|Sr|Sra|Jr|No|vs|etc|e\.g|i\.e|z\.B|d\.h|bzw|ca|Nr|Bd|U\.S|a\.m|p\.m|ex|cf|hlm|dll|dsb|tp|TP|PGS|TS|BS|GS|Eng|Ir|approx|Inc|Ltd|Co)\.$"
 )
 LABEL = re.compile(r"[\w\s*()'’/&.-]{1,40}[:：]\s*\S{1,60}(?:\s\S{1,30}){0,4}$")
+TAGGED = re.compile(r"#[^\W\d]\w*[^.!?#]{0,60}$")
+STAGE = re.compile(r"(?<![*\w])\*[^*\n]{8,300}\*$")
+SAID_BY = re.compile(r"(?:[.!?…\"”’»]|^)\s*[-–—~]{1,3}\s*[^\W\d_a-z][^.!?]{1,60}$")
 LEFT_OUT = re.compile(r"\s*(?:\.\s?){3,}\s*|\s*…+\s*")
 RULE = re.compile(r"\s*([-*_=~#─—])\s*(?:\1\s*)*")
 
 
-def cut_off(response: Response, question: str = "") -> str:
-    """What shows it, or ""."""
+def cut_off(response: Response, question: str = "", needs_points: bool = True) -> str:
+    """What shows it, or "". Without `needs_points` the last sentence may lack its point."""
     if part := open_part(response):
         return part
     answer = response.answer
@@ -55,10 +58,13 @@ def cut_off(response: Response, question: str = "") -> str:
         return ""
     if (match := continued().search(tail[-200:])) and len(tail[-200:]) - match.end() <= 3:
         return f"it goes on elsewhere: {ending(match[0])}"
-    return last_line_fault(lines, response)
+    last = lines[-1].strip()
+    if len(lines) == 1 and last in question:
+        return ""
+    return last_line_fault(lines, needs_points)
 
 
-def last_line_fault(lines: list[str], response: Response) -> str:
+def last_line_fault(lines: list[str], needs_points: bool) -> str:
     last = lines[-1].strip()
     before = lines[:-1]
     if before and LEFT_OUT.fullmatch(last):
@@ -77,15 +83,17 @@ def last_line_fault(lines: list[str], response: Response) -> str:
     if final in FINAL:
         return ""
     if closed in JOINERS and closed == without_emoji(last)[-1:]:
-        return joiner_fault(before, last, response)
+        return joiner_fault(before, last)
     if not is_letter(final):
         return ""
-    if closed in "\"”’»」』)]}）】》`" and not opens_more(last):
+    if closed in "\"'”’»」』)]}）】》`" and not opens_more(last):
         return ""
-    return letter_fault(before, last, bare)
+    if is_ending(before, last, bare):
+        return ""
+    return letter_fault(before, last, bare, needs_points)
 
 
-def letter_fault(before: list[str], last: str, bare: str) -> str:
+def letter_fault(before: list[str], last: str, bare: str, needs_points: bool) -> str:
     """The last line ends in a letter."""
     marker = ITEM.match(last)
     content = bare[marker.end() :] if marker else bare
@@ -99,7 +107,7 @@ def letter_fault(before: list[str], last: str, bare: str) -> str:
         return stopped
     if THAI.match(content[-1]):
         return stopped if stops_in_word(content) else ""
-    if count < SENTENCE_WORDS:
+    if count < SENTENCE_WORDS or not needs_points:
         return ""
     if has_inner_end(content):
         return stopped
@@ -112,6 +120,21 @@ def letter_fault(before: list[str], last: str, bare: str) -> str:
     if not peers and count >= LONG_SENTENCE and not marker:
         return stopped
     return ""
+
+
+def is_ending(before: list[str], last: str, bare: str) -> bool:
+    """Hash tags, the name under a letter, who said a quotation, a title, a stage direction, a comment in code."""
+    if TAGGED.search(last) or STAGE.search(last) or SAID_BY.search(bare):
+        return True
+    if last.startswith("**") and last.endswith("**") and last.count("**") == 2:
+        return True
+    if bare[:1] in "#" and before and looks_like_code(before[-1]):
+        return True
+    names = words_in(bare) <= 8
+    if names and any(closings().fullmatch(line.strip().rstrip("*_ ,，.!！")) for line in before[-4:]):
+        return True
+    words = [word for word in re.findall(r"[^\W\d_]+", bare) if len(word) > 3]
+    return names and len(words) > 1 and not has_inner_end(bare) and all(word[0].isupper() for word in words)
 
 
 def is_peer(line: str, is_item: bool) -> bool:
@@ -146,12 +169,14 @@ def colon_fault(before: list[str], last: str) -> str:
     """A form may end in a colon, and a request to the user."""
     if asks().search(last) or sum(line.strip().endswith((":", "：")) for line in before[-4:]) >= 2:
         return ""
+    if looks_like_code(last):
+        return ""
     if words_in(last) < 2 and not before:
         return ""
     return f"nothing follows the colon: {ending(last)}"
 
 
-def joiner_fault(before: list[str], last: str, response: Response) -> str:
+def joiner_fault(before: list[str], last: str) -> str:
     bare = last.rstrip("*_~` \t,;，；")
     if last[-1] in ",，" and (closings().fullmatch(bare) or (len(bare.split()) <= 4 and len(before) >= 2)):
         return ""
@@ -169,7 +194,7 @@ def table_fault(before: list[str], last: str) -> str:
     if not last.startswith("|") or not before or not before[-1].strip().startswith("|"):
         return ""
     columns = before[-1].count("|")
-    if last.count("|") < columns and not last.endswith("|"):
+    if last.count("|") < columns - ends_in_point(last) and not last.endswith("|"):
         return f"the last row of a table is open: {ending(last)}"
     return ""
 

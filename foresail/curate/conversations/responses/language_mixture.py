@@ -18,7 +18,6 @@ from functools import cache
 
 from foresail.curate.conversations.responses.parts import (
     HAN,
-    INLINE_CODE,
     THAI,
     Response,
     excerpt,
@@ -26,6 +25,7 @@ from foresail.curate.conversations.responses.parts import (
     words_in,
 )
 from foresail.curate.conversations.responses.words import compiled, words_of
+from foresail.curate.heuristics.rules import read_rules
 from foresail.curate.language.guess import NONE, OTHER, UNDECIDED
 from foresail.curate.language.sentences import split_sentences
 from foresail.curate.language.step import Model
@@ -37,6 +37,8 @@ SHORTEST = 30  # letters of a sentence; of Han and Thai see letters_of
 SHORTEST_ANSWER = 40
 LONG = 300  # letters, from which close languages are told apart
 WORDS = 6
+QUESTION = 4000  # letters that are looked at
+SHORTEST_QUESTION = 20
 SENTENCES = 400  # that are looked at
 CLOSE = (
     frozenset(["id", "ms"]),
@@ -49,23 +51,22 @@ CLOSE = (
     frozenset(["id", "tl"]),
     frozenset(["ms", "tl"]),
 )
-TELLABLE = frozenset(["de", "nl", "es", "pt", "it", "id", "ms", "tl", "cs", "pl", "ro"])
 QUOTED = re.compile(
     r"\"[^\"\n]{1,1000}\"|“[^”\n]{1,1000}”|«[^»\n]{1,1000}»|「[^」\n]{1,1000}」|『[^』\n]{1,1000}』|《[^》\n]{1,1000}》"
     r"|‘[^’\n]{1,1000}’|(?<!\w)'[^'\n]{1,1000}'(?!\w)|\([^()\n]{1,600}\)|（[^（）\n]{1,600}）|\[[^\[\]\n]{1,600}\]"
     r"|【[^【】\n]{1,600}】|(?<![*\w])[*_]{1,3}[^*_\n]{1,300}[*_]{1,3}"
 )
-LABELLED = re.compile(r"^[^:：\n]{1,80}[:：]\s*", re.MULTILINE)
 NAME_WORDS = 0.6  # share of words with a capital: a title or names
 
 
 @dataclass(frozen=True)
 class Languages:
-    """`named`: codes of languages that a question has named. `is_any`: all are allowed."""
+    """`named`: codes of languages that a question has named. `is_any`: all are allowed. `letters` of the questions."""
 
     spoken: frozenset[str]
     named: frozenset[str]
     is_any: bool
+    letters: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,20 +79,26 @@ class Mixture:
         for question in questions:
             spoken |= self.spoken(question)
             named |= named_in(question)
-        return Languages(frozenset(spoken), frozenset(named), any(map(asks_for_any, questions)))
+        return Languages(
+            spoken=frozenset(spoken),
+            named=frozenset(named),
+            is_any=any(map(asks_for_any, questions)),
+            letters=sum(map(weight_of, questions)),
+        )
 
     def spoken(self, text: str) -> frozenset[str]:
-        """Languages of a text, by sentence; what is undecided counts as both candidates."""
-        prose = read_response(text).prose
+        """Languages of a question; none where they are not sure."""
+        prose = read_response(text[:QUESTION]).prose
         languages: set[str] = set()
-        for part in [prose, *split_sentences(prose[:4000])[:40]]:
-            if weight_of(part) >= 8:
+        for part in [prose, *split_sentences(prose)[:20]]:
+            weight = weight_of(part)
+            if weight >= SHORTEST_QUESTION:
                 guess = self.model.guess(part)
-                if guess.confidence >= 0.5:
+                if guess.confidence >= SURE_OF_ALL and in_its_script(part, guess.best):
                     languages.add(guess.best)
-                if guess.second_confidence >= 0.1:
-                    languages.add(guess.second)
-        return frozenset(languages - {NONE, OTHER})
+                    if guess.second_confidence >= 0.02:
+                        languages.add(guess.second)
+        return frozenset(languages - {NONE})
 
     def sentence(self, response: Response, languages: Languages) -> str:
         """The first sentence in a language that is none of these, with its code; or ""."""
@@ -121,7 +128,7 @@ class Mixture:
                 continue
             if guess.best == OTHER and not is_other_script(sentence, main):
                 continue
-            if words_in(sentence) >= WORDS and not is_names(sentence):
+            if words_in(sentence) >= WORDS and speaks(sentence, guess.best, main) and not is_names(sentence):
                 return f"{guess.best}, and the response is {main}: {excerpt(sentence)}"
         return ""
 
@@ -137,10 +144,12 @@ class Mixture:
         allowed = languages.spoken | languages.named
         if guess.best in (NONE, OTHER) or guess.best in allowed or guess.language(0.1) == UNDECIDED:
             return ""
+        if OTHER in allowed or not any(speaks(prose, guess.best, name) for name in languages.spoken):
+            return ""
         needed = SURE_OF_ALL
         if any(is_close(guess.best, name) for name in allowed):
             needed = SURE_OF_CLOSE
-            if weight < LONG:
+            if weight < LONG or languages.letters < LONG // 2:
                 return ""
         if guess.confidence < needed:
             return ""
@@ -149,9 +158,32 @@ class Mixture:
 
 
 def bare_prose(response: Response) -> str:
-    """Without quotations, brackets, words in italics, and labels such as "Original:"."""
-    text = QUOTED.sub(" ", response.prose)
-    return text
+    """Without quotations, brackets and words in italics."""
+    return QUOTED.sub(" ", response.prose)
+
+
+def in_its_script(text: str, language: str) -> bool:
+    """The model reads one script of a text; "th" for a text without Thai letters is a slip."""
+    if language == "th":
+        return THAI.search(text) is not None
+    return language != "zh" or HAN.search(text) is not None
+
+
+def speaks(text: str, language: str, main: str) -> bool:
+    """Whether words that every text of the language has stand there, and more than those of the main one."""
+    if not in_its_script(text, language):
+        return False
+    own, others = stop_words().get(language), stop_words().get(main, frozenset())
+    if own is None or language in ("th", "zh"):
+        return True
+    words = re.findall(r"[^\W\d_]+", text[:2000])
+    count = sum(word in own for word in words)
+    return count >= 2 and count > sum(word in others for word in words)
+
+
+@cache
+def stop_words() -> dict[str, frozenset[str]]:
+    return {name: frozenset(words) for name, words in read_rules("").stop_words.items()}
 
 
 def is_close(one: str, other: str) -> bool:
@@ -172,7 +204,11 @@ def weight_of(text: str) -> int:
 def is_other_script(sentence: str, main: str) -> bool:
     latin = len(re.findall("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]", sentence))
     letters = sum(map(str.isalpha, sentence))
-    return latin < 0.3 * letters if main not in ("zh", "th") else latin < 0.3 * letters and not HAN.search(sentence)
+    return (
+        latin < 0.3 * letters
+        if main not in ("zh", "th")
+        else latin < 0.3 * letters and not HAN.search(sentence)
+    )
 
 
 def is_names(text: str) -> bool:
@@ -208,4 +244,3 @@ SCRIPTS = {
     "zh": "han", "ja": "han", "th": "thai", "ko": "hangul", "ru": "cyrillic", "ar": "arabic", "hi": "devanagari",
     "el": "greek",
 }  # fmt: skip
-__all__ = ["THAI", "INLINE_CODE"]

@@ -60,6 +60,8 @@ def open_formula(text: str) -> str:
     stack: list[str] = []
     for match in ENVIRONMENT.finditer(text):
         if match[1] == "begin":
+            if match[2] == "document" and text[max(0, match.start() - 1) : match.start()].strip():
+                continue  # a text names it: "behind \\begin{document}"
             stack.append(match[2])
         elif match[2] in stack:
             while stack.pop() != match[2]:

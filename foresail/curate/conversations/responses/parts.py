@@ -1,7 +1,7 @@
 """A response taken apart: its thought, its answer, and the answer without code, formulas and addresses.
 
-    read_response("<think>Add.</think>\n\nIt is 4: `2+2`.")
-        -> Response(thought="Add.", answer="It is 4: `2+2`.", prose="It is 4:  .", …)
+read_response("<think>Add.</think>\n\nIt is 4: `2+2`.")
+    -> Response(thought="Add.", answer="It is 4: `2+2`.", prose="It is 4:  .", …)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THOUGHT = re.compile(
     r"\s*(?:<(?P<name>think|thinking|thought|reasoning|scratchpad|reflection|analysis)>|<\|begin_of_thought\|>|◁think▷)",
     re.IGNORECASE,
 )
-FENCE = re.compile(r"^[ \t>]{0,12}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+FENCE = re.compile(r"^[ \t>]{0,12}(`{3,}|~{3,})([^`\n]*)$", re.MULTILINE)
 INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 FORMULA = re.compile(
     r"\$\$[^$]{1,2000}\$\$|\\\[.{1,2000}?\\\]|\\\(.{1,600}?\\\)|(?<![\w$])\$[^$\n]{1,200}\$(?![\w$])"
@@ -28,6 +28,14 @@ FORMULA = re.compile(
 )
 ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>\"')\]]{1,500}|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}")
 TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>|&[a-z]{2,8};")
+
+
+MARKED = (
+    (("`",), INLINE_CODE),
+    (("\\", "$"), FORMULA),
+    (("://", "www.", "@"), ADDRESS),
+    (("<", "&"), TAG),
+)
 
 
 class Fence(NamedTuple):
@@ -71,8 +79,8 @@ class Response:
     def prose(self) -> str:
         """Neither code, formulas, addresses nor tags."""
         text = self.outside_code
-        for mark, pattern in (("`", INLINE_CODE), ("\\$", FORMULA), ("./@", ADDRESS), ("<&", TAG)):
-            if any(sign in text for sign in mark):
+        for marks, pattern in MARKED:
+            if any(mark in text for mark in marks):
                 text = pattern.sub(" ", text)
         return text
 
@@ -99,9 +107,11 @@ def read_response(content: str) -> Response:
 
 def normalised(text: str) -> str:
     """Letters with their accents in one, line ends as "\\n", without signs that have no width."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii():
-        return BLANK.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    text = BLANK.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+        return text.replace("\0", "") if "\0" in text else text
+    text = BLANK.sub("", text)
     if not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", ACCENTS.sub(r"\1", text))
     return text

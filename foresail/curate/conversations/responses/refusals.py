@@ -21,7 +21,7 @@ from foresail.curate.language.sentences import split_sentences
 
 OPENING = 4  # sentences
 OPENING_LETTERS = 400
-FAR = 25  # words before it that are no regret: then a story says it
+FAR = 14  # words before it that are no regret: then a story says it
 NEAR = 60  # letters from "I cannot" to "help"
 ANSWER_WORDS = 60  # behind a refusal: an answer
 WEAK_ANSWER_WORDS = 25  # behind "I have no opinion"
@@ -37,6 +37,7 @@ class Patterns:
     lacks: re.Pattern[str]
     apology: re.Pattern[str]
     identity: re.Pattern[str]
+    am: re.Pattern[str]
     beside: re.Pattern[str]
     turns: re.Pattern[str]
 
@@ -47,16 +48,28 @@ def patterns() -> tuple[Patterns, ...]:
     found = []
     for table in words_of("refusals.toml").values():
         unable, help_ = any_of(table["unable"]), any_of(table["help"])
-        own = {name: compiled(words) for name, words in table.items() if name not in ("unable", "help", "refuses")}
+        own = {
+            name: compiled(words)
+            for name, words in table.items()
+            if name not in ("unable", "help", "refuses")
+        }
         refuses = rf"{unable}[^.!?。！？\n]{{0,{NEAR}}}?{help_}|{any_of(table['refuses'])}"
         found.append(Patterns(refuses=re.compile(refuses, re.IGNORECASE), **own))
     return tuple(found)
+
+
+@cache
+def hints() -> re.Pattern[str]:
+    """Of all languages."""
+    return compiled(word for table in words_of("refusals.toml").values() for word in table["hints"])
 
 
 def refusal(response: Response, question: str = "") -> str:
     """Its opening, or ""."""
     answer = response.answer
     if not answer or answer[0] in "{[<|#`":
+        return ""
+    if hints().search(answer, 0, OPENING_LETTERS) is None:
         return ""
     sentences = split_sentences(answer[:OPENING_LETTERS])[:OPENING]
     opening = QUOTED.sub(" ", " ".join(sentences))
@@ -72,10 +85,8 @@ def refuses_in(words: Patterns, opening: str, response: Response, question: str)
     if match is None:
         return False
     before = opening[: match.start()]
-    is_regret = words.apology.search(before) is not None or words.identity.search(before) is not None
-    if not is_regret and words_in(before) > (FAR if strong else 3):
-        return False
-    if strong is None and not is_regret:
+    is_regret = any(one.search(before) for one in (words.apology, words.identity))
+    if not is_regret and (strong is None or (words_in(before) > FAR and not words.am.search(before))):
         return False
     if words.refuses.search(question) or words.lacks.search(question):
         return False
@@ -90,7 +101,7 @@ def answers_after(words: Patterns, response: Response, is_strong: bool) -> bool:
         return words_in(response.answer) > ANSWER_WORDS
     count = 0
     for sentence in split_sentences(response.answer[:6000]):
-        if words.refuses.search(sentence) or words.lacks.search(sentence) or words.identity.search(sentence):
+        if words.refuses.search(sentence) or words.lacks.search(sentence) or words.am.search(sentence):
             turn = words.turns.search(sentence, len(sentence) // 3)
             if turn is not None and not words.refuses.search(sentence, turn.end()):
                 count += words_in(sentence[turn.end() :])

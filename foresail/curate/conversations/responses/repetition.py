@@ -1,7 +1,7 @@
 """Whether a response loops, or says again what the conversation has said.
 
-    loop_in("We add two. " * 5)                      -> "5 times: we add two."
-    loop_in("1. Sleep well\n2. Sleep well\n…")       -> numbers make no difference
+    repeats(read_response("We add two. " * 5))       -> "5 times: we add two."
+    "1. Sleep well\n2. Sleep well\n…"                -> numbers make no difference
     said_before("What is DNA?…", earlier, "…")       -> "the question again: What is DNA?…"
 
 A loop is the same piece several times in a row. Beside it: the same sentence or line again and again, with others
@@ -21,12 +21,11 @@ from foresail.curate.conversations.responses.loops import find_loops, repeated_l
 from foresail.curate.conversations.responses.parts import Response, excerpt, normalised, words_in
 
 GRAM = 8  # letters by which a loop is found
+SHORT_GRAM, FEW = 15, 0.25
 LONG_GRAM = 50
 SHORTEST = 60  # characters of all rounds
 LONGEST_SHORT = 12  # letters of a piece that needs many rounds: "ha ha ha"
-DIGITS = str.maketrans("123456789", "000000000")
-SPACES = re.compile(r"\s+")
-BLOCK = re.compile(r"[\W_]*\n[\W_]*")
+ZERO = ord("0")  # all digits count as it
 NO_LETTER = re.compile(r"[\W\d_]+")
 SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 VERSE = 50  # letters of a line
@@ -34,13 +33,8 @@ AGAIN = 60  # letters of an answer that should not come twice
 TABLE_LINE = re.compile(r"^[ \t]*\|.*$|^.*(?:\t.*){2,}$", re.MULTILINE)
 
 
-def loop_in(text: str) -> str:
-    """What loops, or ""."""
-    if len(text) < SHORTEST // 2:
-        return ""
-    plain = SPACES.sub(" ", text.lower())
-    folded = plain.translate(DIGITS)
-    codes = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+def loop_in(plain: str, codes: np.ndarray) -> str:
+    """What loops, or "". `codes`: of the text with its digits as one."""
     for start, period, length in find_loops(codes, GRAM, SHORTEST // 2)[0]:
         piece = plain[start : start + period]
         if is_loop(piece, plain, int(start), int(period), int(length)):
@@ -82,10 +76,10 @@ def sentences_again(text: str) -> str:
     if counts:
         key, count = max(counts.items(), key=lambda item: (item[1] * len(item[0]), item[0]))
         share = count * len(key) / total
-        if count >= (8 if is_verse else 4) and share >= (0.6 if is_verse else 0.3):
+        if count >= (8 if is_verse else 5) and share >= (0.6 if is_verse else 0.4):
             return f"{count} times: {excerpt(parts[keys.index(key)], 80)}"
         extra = sum((count - 1) * len(key) for key, count in counts.items())
-        if extra >= (0.66 if is_verse else 0.5) * total and total >= 300:
+        if extra >= 0.7 * total and total >= 300:
             return f"{extra / total:.0%} of the letters are in sentences that stood before: {excerpt(parts[keys.index(key)], 60)}"
     return ""
 
@@ -95,9 +89,8 @@ def grams_again(text: str) -> str:
     plain = NO_LETTER.sub("", text.lower())
     if len(plain) < 500:
         return ""
-    codes = np.frombuffer(plain.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    repeated, _ = repeated_letters(codes, LONG_GRAM)
-    if repeated < 0.5 * len(plain):
+    repeated, _ = repeated_letters(codes_of(plain), LONG_GRAM)
+    if repeated < 0.7 * len(plain):
         return ""
     return f"{repeated / len(plain):.0%} of the letters are in n-grams that stood before"
 
@@ -105,15 +98,30 @@ def grams_again(text: str) -> str:
 def repeats(response: Response) -> str:
     """In the answer without code and tables, or in the thought."""
     for text in (response.prose, response.thought):
-        if len(text) >= SHORTEST // 2:
-            text = TABLE_LINE.sub("", text) if "|" in text or "\t" in text else text
-            if fault := loop_in(text) or sentences_again(text) or grams_again(text):
+        if len(text) < SHORTEST // 2:
+            continue
+        text = TABLE_LINE.sub("", text) if "|" in text or "\t" in text else text
+        plain = " ".join(text.lower().split())
+        codes = codes_of(plain)
+        codes = np.where((codes > ZERO) & (codes <= ZERO + 9), np.uint32(ZERO), codes)
+        if fault := loop_in(plain, codes):
+            return fault
+        # What the two others look for has many grams again.
+        if repeated_letters(codes, SHORT_GRAM)[0] >= FEW * len(plain):
+            if fault := sentences_again(text) or grams_again(text):
                 return fault
     return ""
 
 
+def codes_of(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
 def said_before(response: Response, question: str, earlier: Sequence[tuple[str, str]]) -> str:
     """The question as a whole, or an answer of before to another question. `earlier`: questions and answers."""
+    lengths = [len(question), *(len(answer) for _, answer in earlier)]
+    if not any(0.5 * length <= len(response.answer) <= 2 * length + 100 for length in lengths):
+        return ""
     key = letters_of(response.answer)
     if len(key) < 20:
         return ""

@@ -43,6 +43,10 @@ class Responses(CheckedPart):
 
     drop: Texts = Field(REASONS, description="reasons that drop; the others are noted in response_faults")
     cut: bool = Field(False, description=f"true: conversations are {CUT}; false: they are dropped")
+    points: bool = Field(
+        True,
+        description="false: a last sentence without a point is whole unless it ends in a word that ends none",
+    )
     model: str = Field(
         "", description="of languages: a fastText .bin or a model of train-language; default: the one shipped"
     )
@@ -114,7 +118,7 @@ class ResponseCheck:
             yield "refused", detail
         if detail := repeats(response) or said_before(response, question, answered(before)):
             yield "repeating", detail
-        if not calls and (detail := cut_off(response)):
+        if not calls and (detail := cut_off(response, question, self.settings.points)):
             yield "incomplete", detail
         yield from self.language_faults(before, response, question)
 
@@ -127,7 +131,9 @@ class ResponseCheck:
         languages = self.mixture.asked(asked)
         if detail := self.mixture.other(response, languages):
             yield "other_language", detail
-        if detail := self.mixture.sentence(response, languages) or stray_letters(response, question, languages):
+        if detail := self.mixture.sentence(response, languages) or stray_letters(
+            response, question, languages
+        ):
             yield "mixed_language", detail
 
 

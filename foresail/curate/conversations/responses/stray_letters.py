@@ -46,6 +46,7 @@ RUN = 8  # letters; a longer one is a citation or a sentence, which language_mix
 # Symbols that are letters of another script: units, constants, letters of formulas, footnotes.
 SYMBOLS = frozenset("µμΩΔδπΠΣσθΘαβγλφΦψΨεηκρτωχξνζΓΛªºの々")
 INTRODUCED = re.compile(r"[:：=→–—\-/|、,，]\s*$|[\"“‘'«「『(（\[【《*_]\s*$")
+GREEK = re.compile("[Ͱ-Ͽ]")
 SMALL = re.compile(r"[a-zß-öø-ÿ\u1ea1-\u1eff]")
 
 
@@ -61,15 +62,17 @@ def stray_letters(response: Response, question: str, languages: Languages) -> st
     main = max(counts, key=lambda name: (counts[name], name))
     if counts[main] < OWN * total:
         return ""
-    allowed = {main, "latin", *script_counts(question)} | {SCRIPTS.get(name, "latin") for name in languages.named}
+    allowed = {main, "latin", *script_counts(question)} | {
+        SCRIPTS.get(name, "latin") for name in languages.named
+    }
     if "ja" in languages.named or {"han", "kana"} <= allowed:
         allowed |= {"han", "kana"}
     others = [name for name in counts if name not in allowed]
     if not others:
         return ""
     pattern = run_pattern(tuple(sorted(others)))
-    runs = [match for match in pattern.finditer(text) if not set(match[0]) <= SYMBOLS]
-    if not runs or len(runs) > MANY and main == "latin" and sum(len(m[0]) for m in runs) > 0.15 * total:
+    runs = [match for match in pattern.finditer(text) if not is_symbol(match[0])]
+    if not runs or (len(runs) > MANY and main == "latin" and sum(len(m[0]) for m in runs) > 0.15 * total):
         return ""
     own = own_pattern(main)
     for match in runs:
@@ -94,6 +97,11 @@ def is_stray(text: str, match: re.Match[str], own: re.Pattern[str], main: str) -
         # Between words in small letters: "the 结果 is"
         return SMALL.search(before[-2:]) is not None and SMALL.match(behind.lstrip()[:1]) is not None
     return own.search(before[-2:]) is not None and own.match(behind.lstrip()[:1]) is not None
+
+
+def is_symbol(run: str) -> bool:
+    """Greek letters of formulas, units, and signs such as の."""
+    return set(run) <= SYMBOLS or (len(run) <= 2 and GREEK.match(run) is not None)
 
 
 def script_counts(text: str) -> Counter[str]:

@@ -1,6 +1,6 @@
 """Whether a Thai text stops inside a word. Thai has no sentence-final point and no spaces between words.
 
-    stops_in_word("ประเทศไทยมีภูเ")  -> True      a vowel that is written before its consonant
+stops_in_word("ประเทศไทยมีภูเ")  -> True      a vowel that is written before its consonant
 """
 
 from __future__ import annotations
