@@ -4,9 +4,9 @@
     cut_off(read_response("```python\nprint(1"))                        -> "a block of code is open: ```python"
     cut_off(read_response("Paris"))                                     -> ""
 
-A last line without a point is cut off only where the response's own lines have points, or where it ends in a word that
-ends no sentence. Titles, names, numbers, formulas, lists without points, verse and code end as they like.
-What is open is in `open_parts.py`, Thai, which has no points, in `thai_ends.py`; the words are in `completeness.toml`.
+A last line without a point is cut off only where the response's own lines have points, or where it ends in a word
+that ends no sentence. Titles, names, numbers, formulas, lists without points, verse and code end as they like.
+What is open is in `open_parts.py`, Thai, which has no points, in `thai_ends.py`, words in `completeness.toml`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ LABEL = re.compile(r"[\w\s*()'’/&.-]{1,40}[:：]\s*\S{1,60}(?:\s\S{1,30}){0,4}
 TAGGED = re.compile(r"#[^\W\d]\w*[^.!?#]{0,60}$")
 STAGE = re.compile(r"(?<![*\w])\*[^*\n]{8,300}\*$")
 SAID_BY = re.compile(r"(?:[.!?…\"”’»]|^)\s*[-–—~]{1,3}\s*[^\W\d_a-z][^.!?]{1,60}$")
+ELISION = re.compile(r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’]$", re.IGNORECASE)  # "parce que l'"
 LEFT_OUT = re.compile(r"\s*(?:\.\s?){3,}\s*|\s*…+\s*")
 RULE = re.compile(r"\s*([-*_=~#─—])\s*(?:\1\s*)*")
 
@@ -67,6 +68,8 @@ def cut_off(response: Response, question: str = "", needs_points: bool = True) -
 def last_line_fault(lines: list[str], needs_points: bool) -> str:
     last = lines[-1].strip()
     before = lines[:-1]
+    if ELISION.search(last):
+        return f"stops in a word: {ending(last)}"
     if before and LEFT_OUT.fullmatch(last):
         return f"the last line is left out: {ending(' '.join(lines[-2:]))}"
     if before and EMPTY_ITEM.fullmatch(last) and any(EMPTY_ITEM.match(line.strip()) for line in before):
@@ -194,13 +197,16 @@ def table_fault(before: list[str], last: str) -> str:
     if not last.startswith("|") or not before or not before[-1].strip().startswith("|"):
         return ""
     columns = before[-1].count("|")
-    if last.count("|") < columns - ends_in_point(last) and not last.endswith("|"):
+    if last.count("|") < columns - ends_in_point(last.rstrip("|")):
         return f"the last row of a table is open: {ending(last)}"
     return ""
 
 
 def looks_like_code(line: str) -> bool:
-    return re.search(r"[{}();]\s*$|\w\(.*\)|[=<>]{2}|->|\bdef\b|\breturn\b|#include", line) is not None
+    return (
+        re.search(r"[{};]\s*$|\w\([^()]*\)\s*[;{:,]?\s*$|[=<>]{2}|->|\bdef\b|\breturn\b|#include", line)
+        is not None
+    )
 
 
 def dangling_word(bare: str, before: list[str]) -> bool:

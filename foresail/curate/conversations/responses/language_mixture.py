@@ -1,12 +1,12 @@
 """Whether sentences of a response, or all of it, are in a language that nobody asked for.
 
-    mixture.sentence(response, "What is rain?")   -> "zh: 雨是从云中落下的水。"         a Chinese sentence in English
-    mixture.other(response, "Apa itu hujan?")     -> "en .99, and the question is id"
+    mixture.sentence(response, languages)   -> "zh, and the response is en: 雨是从云中落下的水。"
+    mixture.other(response, languages)      -> "en, and the question is id: Rain is water that …"
 
-The languages that a response may have: those of the conversation's questions, of its own larger part, and those that a
-question names; any, where a question asks for a translation. Code, formulas, addresses, quotations, what stands in
-brackets or behind a colon and short sentences are not looked at. Languages that share most words, such as Indonesian
-and Malay, count as one for a sentence.
+The languages that a response may have: those of the conversation's questions, of its own larger part, and those
+that a question names; any, where a question asks for a translation. Code, formulas, addresses, quotations, what
+stands in brackets and short sentences are not looked at. Languages that share most words, such as Indonesian and
+Malay, count as one for a sentence.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cache
 from foresail.curate.conversations.responses.parts import (
     HAN,
     THAI,
+    UNSPACED,
     Response,
     excerpt,
     read_response,
@@ -26,7 +27,7 @@ from foresail.curate.conversations.responses.parts import (
 )
 from foresail.curate.conversations.responses.words import compiled, words_of
 from foresail.curate.heuristics.rules import read_rules
-from foresail.curate.language.guess import NONE, OTHER, UNDECIDED
+from foresail.curate.language.guess import NONE, OTHER, Guess
 from foresail.curate.language.sentences import split_sentences
 from foresail.curate.language.step import Model
 
@@ -39,6 +40,8 @@ LONG = 300  # letters, from which close languages are told apart
 WORDS = 6
 QUESTION = 4000  # letters that are looked at
 SHORTEST_QUESTION = 20
+SCRIPT_LETTERS = 8  # of Thai or Han, in a question
+WHOLE = 0.8  # share of a response that is in one language
 SENTENCES = 400  # that are looked at
 CLOSE = (
     frozenset(["id", "ms"]),
@@ -61,9 +64,13 @@ NAME_WORDS = 0.6  # share of words with a capital: a title or names
 
 @dataclass(frozen=True)
 class Languages:
-    """`named`: codes of languages that a question has named. `is_any`: all are allowed. `letters` of the questions."""
+    """`spoken` in the questions, for sure, and `maybe`; `named` by them. `is_any`: all are allowed.
+
+    `letters`: of the questions.
+    """
 
     spoken: frozenset[str]
+    maybe: frozenset[str]
     named: frozenset[str]
     is_any: bool
     letters: int = 0
@@ -75,30 +82,30 @@ class Mixture:
 
     def asked(self, questions: Sequence[str]) -> Languages:
         spoken: set[str] = set()
+        maybe: set[str] = set()
         named: set[str] = set()
         for question in questions:
-            spoken |= self.spoken(question)
+            prose = read_response(question[:QUESTION]).prose
+            others = UNSPACED.sub(" ", prose)  # the model reads one script of a text
+            for part in [prose, *([others] if others != prose else []), *split_sentences(prose)[:20]]:
+                if weight_of(part) >= SHORTEST_QUESTION:
+                    guess = self.model.guess(part)
+                    maybe |= {guess.best, guess.second} if guess.second_confidence >= 0.02 else {guess.best}
+                    if sureness(guess) >= SURE_OF_ALL and in_its_script(part, guess.best):
+                        spoken.add(guess.best)
+            spoken |= {
+                name
+                for name, letter in (("th", THAI), ("zh", HAN))
+                if len(letter.findall(prose)) >= SCRIPT_LETTERS
+            }
             named |= named_in(question)
         return Languages(
-            spoken=frozenset(spoken),
+            spoken=frozenset(spoken - {NONE}),
+            maybe=frozenset(maybe - {NONE, OTHER}),
             named=frozenset(named),
             is_any=any(map(asks_for_any, questions)),
             letters=sum(map(weight_of, questions)),
         )
-
-    def spoken(self, text: str) -> frozenset[str]:
-        """Languages of a question; none where they are not sure."""
-        prose = read_response(text[:QUESTION]).prose
-        languages: set[str] = set()
-        for part in [prose, *split_sentences(prose)[:20]]:
-            weight = weight_of(part)
-            if weight >= SHORTEST_QUESTION:
-                guess = self.model.guess(part)
-                if guess.confidence >= SURE_OF_ALL and in_its_script(part, guess.best):
-                    languages.add(guess.best)
-                    if guess.second_confidence >= 0.02:
-                        languages.add(guess.second)
-        return frozenset(languages - {NONE})
 
     def sentence(self, response: Response, languages: Languages) -> str:
         """The first sentence in a language that is none of these, with its code; or ""."""
@@ -115,14 +122,19 @@ class Mixture:
                 guesses.append((sentence, weight, guess))
         weights: dict[str, int] = {}
         for _, weight, guess in guesses:
-            if guess.confidence >= SURE:
+            if sureness(guess) >= SURE:
                 weights[guess.best] = weights.get(guess.best, 0) + weight
         if not weights:
             return ""
+        home = languages.spoken | languages.maybe | languages.named
         main = max(weights, key=lambda name: (weights[name], name))
-        allowed = languages.spoken | languages.named | {main, NONE}
+        total = sum(weight for _, weight, _ in guesses)
+        if languages.spoken and main not in home and weights[main] < WHOLE * total:
+            # One long sentence may outweigh a short response.
+            main = max(languages.spoken, key=lambda name: (weights.get(name, 0), name))
+        allowed = home | {main, NONE}
         for sentence, weight, guess in guesses:
-            if guess.confidence < SURE or guess.best in allowed or weight < SHORTEST:
+            if sureness(guess) < SURE or guess.best in allowed or weight < SHORTEST:
                 continue
             if any(is_close(guess.best, name) for name in allowed):
                 continue
@@ -141,8 +153,8 @@ class Mixture:
         if weight < SHORTEST_ANSWER or words_in(prose) < WORDS or is_names(prose):
             return ""
         guess = self.model.guess(prose)
-        allowed = languages.spoken | languages.named
-        if guess.best in (NONE, OTHER) or guess.best in allowed or guess.language(0.1) == UNDECIDED:
+        allowed = languages.spoken | languages.maybe | languages.named
+        if guess.best in (NONE, OTHER) or guess.best in allowed:
             return ""
         if OTHER in allowed or not any(speaks(prose, guess.best, name) for name in languages.spoken):
             return ""
@@ -151,7 +163,7 @@ class Mixture:
             needed = SURE_OF_CLOSE
             if weight < LONG or languages.letters < LONG // 2:
                 return ""
-        if guess.confidence < needed:
+        if (guess.confidence if needed == SURE_OF_CLOSE else sureness(guess)) < needed:
             return ""
         asked = ", ".join(sorted(languages.spoken))
         return f"{guess.best}, and the question is {asked}: {excerpt(prose, 60)}"
@@ -184,6 +196,11 @@ def speaks(text: str, language: str, main: str) -> bool:
 @cache
 def stop_words() -> dict[str, frozenset[str]]:
     return {name: frozenset(words) for name, words in read_rules("").stop_words.items()}
+
+
+def sureness(guess: Guess) -> float:
+    """That it is this language or one that shares most words with it."""
+    return guess.confidence + (guess.second_confidence if is_close(guess.best, guess.second) else 0)
 
 
 def is_close(one: str, other: str) -> bool:

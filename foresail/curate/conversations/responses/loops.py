@@ -1,9 +1,9 @@
 """Finds the part of a text that repeats itself: a period, and how far it goes on. Compiled; linear in the text.
 
-    find_loop(codes, 12, …)  of "a. We add two. We add two. We add two. We a"  -> start, period 12, length 40
+    find_loops(codes, 8, 20)  of "a. We add two. We add two. We add two. We a"  -> start, period 12, length 40
 
-A gram of letters that stood before gives a distance; from there the text is compared with itself that far back. Each
-letter is compared once, as the search goes on behind what was compared.
+A gram of letters that stood before gives a distance; from there the text is compared with itself that far back.
+Each letter is compared once, as the search goes on behind what was compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ compiled: Any = numba.njit(cache=True, nogil=True)
 
 PRIME = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(29)
-LONGEST = 12  # grams
 
 
 @compiled

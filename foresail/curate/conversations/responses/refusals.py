@@ -4,9 +4,9 @@
     refusal(read_response("I'm sorry for the delay. Your parcel left today."))     -> ""
     refusal(read_response("As an AI I have no taste. Here are ten cakes: 1. …"))   -> ""    an answer follows
 
-A refusal stands in the first sentences, in the first person, and is not followed by an answer: what comes behind it is
-short, or offers, warnings and regrets. A response to a question that itself quotes or is about a refusal is none. The
-words are in `refusals.toml`.
+A refusal stands in the first sentences, in the first person, and is not followed by an answer: what comes behind it
+is short, or offers, warnings and regrets. A response to a question that itself quotes or is about a refusal is
+none. The words are in `refusals.toml`.
 """
 
 from __future__ import annotations

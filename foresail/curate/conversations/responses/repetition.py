@@ -5,8 +5,8 @@
     said_before("What is DNA?…", earlier, "…")       -> "the question again: What is DNA?…"
 
 A loop is the same piece several times in a row. Beside it: the same sentence or line again and again, with others
-between, and a response of which most letters stand in long n-grams that stood before. Tables, code, formulas and HTML
-do not count, and verse may have refrains.
+between, and a response of which most letters stand in long n-grams that stood before. Tables, code, formulas and
+HTML do not count, and verse may have refrains.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def is_loop(piece: str, plain: str, start: int, period: int, length: int) -> boo
     if weight * length < SHORTEST:
         return False
     letters *= weight
-    if letters < 4 or letters < 0.25 * period:
-        return is_exact and length >= 200 and share > 0.4
+    if letters < 4 * weight or letters < 0.25 * period:
+        return is_exact and length >= 150 and (share > 0.4 or letters == weight == period)
     if letters <= LONGEST_SHORT:
         return is_exact and rounds >= 12 and length >= 100
     if not is_exact:
@@ -80,7 +80,8 @@ def sentences_again(text: str) -> str:
             return f"{count} times: {excerpt(parts[keys.index(key)], 80)}"
         extra = sum((count - 1) * len(key) for key, count in counts.items())
         if extra >= 0.7 * total and total >= 300:
-            return f"{extra / total:.0%} of the letters are in sentences that stood before: {excerpt(parts[keys.index(key)], 60)}"
+            sentence = excerpt(parts[keys.index(key)], 60)
+            return f"{extra / total:.0%} of the letters are in sentences that stood before: {sentence}"
     return ""
 
 
@@ -107,9 +108,9 @@ def repeats(response: Response) -> str:
         if fault := loop_in(plain, codes):
             return fault
         # What the two others look for has many grams again.
-        if repeated_letters(codes, SHORT_GRAM)[0] >= FEW * len(plain):
-            if fault := sentences_again(text) or grams_again(text):
-                return fault
+        has_many_again = repeated_letters(codes, SHORT_GRAM)[0] >= FEW * len(plain)
+        if has_many_again and (fault := sentences_again(text) or grams_again(text)):
+            return fault
     return ""
 
 

@@ -5,8 +5,8 @@
     drop = ["empty", "incomplete", "repeating"]      # default: every reason; the others are noted
     cut = true                                       # keep what stands before the first fault
 
-Dropped: empty, incomplete, refused, repeating, mixed_language, other_language. Only responses that are trained on are
-looked at. The metadata `response_faults` lists the reasons that do not drop.
+Dropped: empty, incomplete, refused, repeating, mixed_language, other_language. Only responses that are trained on
+are looked at. The metadata `response_faults` lists the reasons that do not drop.
 """
 
 from __future__ import annotations

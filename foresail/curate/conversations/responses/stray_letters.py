@@ -1,11 +1,11 @@
 """Letters of another script inside the words and sentences of a response.
 
-    stray_letters(read_response("The 结果 is clear, and the работа is done."), frozenset())  -> "结果: The 结果 is clear, …"
-    stray_letters(read_response("Sushi (寿司) is rice."), frozenset())                       -> ""     a gloss in brackets
+    "The 结果 is clear, and all the work is done."   -> "结果: The 结果 is clear, and …"
+    "Sushi (寿司) is rice with fish, of many kinds."  -> ""     a gloss in brackets
 
-Looked for: letters of another script that touch letters of the response's own (a Cyrillic letter in a Latin word), and
-runs of them between words in small letters. What is quoted, in brackets, behind a colon or a dash, in italics, and
-scripts that the question has or names, are none. Latin words stand in every script.
+Looked for: letters of another script that touch letters of the response's own (a Cyrillic letter in a Latin word),
+and runs of them between words in small letters. What is quoted, in brackets, behind a colon or a dash, in italics,
+and scripts that the question has or names, are none. Latin words stand in every script.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ def words_of(file: str) -> Mapping[str, Any]:
 
 def any_of(words: Iterable[str]) -> str:
     """A pattern: whole words in scripts with spaces, anywhere in the others."""
-    spaced, unspaced = [], []
+    spaced: list[str] = []
+    unspaced: list[str] = []
     for word in words:
         (unspaced if UNSPACED.search(word) else spaced).append(word)
     parts = [rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)"] if spaced else []
