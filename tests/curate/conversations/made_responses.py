@@ -96,7 +96,7 @@ SENTENCES = {
 }
 QUESTIONS = {
     "en": "Please tell me a short story about a family and the place where they live.",
-    "id": "Tolong ceritakan sebuah kisah pendek tentang sebuah keluarga dan tempat tinggal mereka karena saya bosan.",
+    "id": "Tolong ceritakan sebuah kisah pendek tentang sebuah keluarga karena saya sedang bosan sekarang.",
     "ms": "Tolong ceritakan sebuah kisah pendek tentang sebuah keluarga kerana saya berasa bosan sekarang.",
     "tl": "Magkuwento ka ng maikling salaysay tungkol sa isang pamilya at sa lugar na kanilang tinitirhan.",
     "vi": "Hãy kể cho tôi một câu chuyện ngắn về một gia đình và nơi họ đang sống.",
@@ -110,18 +110,62 @@ QUESTIONS = {
 
 # A beginning, what is refused, what comes behind it.
 REFUSALS = {
-    "en": (["I'm sorry, but ", "As an AI, ", ""], ["I can't help with that.", "I am unable to answer this question."], ["", " It would be illegal."]),
-    "id": (["Maaf, ", "Sebagai AI, ", ""], ["saya tidak dapat membantu Anda.", "saya tidak bisa menjawab pertanyaan itu."], ["", " Hal itu melanggar hukum."]),
-    "ms": (["Maaf, ", "Sebagai AI, ", ""], ["saya tidak dapat membantu anda.", "saya tidak boleh menjawab soalan itu."], ["", " Perkara itu berbahaya."]),
-    "tl": (["Paumanhin, ngunit ", ""], ["hindi kita matutulungan dito.", "hindi ko masasagot ang tanong na ito."], ["", " Labag ito sa batas."]),
-    "vi": (["Xin lỗi, ", "Rất tiếc, ", ""], ["tôi không thể giúp bạn việc này.", "tôi không thể trả lời câu hỏi này."], ["", " Điều này là vi phạm pháp luật."]),
-    "pt": (["Desculpe, mas ", "Infelizmente, ", ""], ["não posso ajudar com isso.", "não posso responder a essa pergunta."], ["", " Isso seria ilegal."]),
-    "zh": (["抱歉，", "作为人工智能助手，", ""], ["我无法帮助您。", "我不能回答这个问题。"], ["", "这是违法的。"]),
-    "de": (["Es tut mir leid, aber ", ""], ["dabei kann ich nicht helfen.", "ich kann diese Frage nicht beantworten."], ["", " Das wäre illegal."]),
-    "fr": (["Désolé, mais ", "Malheureusement, ", ""], ["je ne peux pas vous aider.", "je ne peux pas répondre à cette question."], ["", " Ce serait illégal."]),
-    "es": (["Lo siento, pero ", "Disculpa, ", ""], ["no puedo ayudarte con eso.", "no puedo responder a esa pregunta."], ["", " Eso sería ilegal."]),
-    "th": (["ขออภัย ", "ขอโทษค่ะ ", ""], ["ฉันไม่สามารถช่วยเรื่องนี้ได้", "ผมไม่สามารถตอบคำถามนี้ได้"], ["", " เพราะผิดกฎหมาย"]),
-}  # fmt: skip
+    "en": (
+        ["I'm sorry, but ", "As an AI, ", ""],
+        ["I can't help with that.", "I am unable to answer this question."],
+        ["", " It would be illegal."],
+    ),
+    "id": (
+        ["Maaf, ", "Sebagai AI, ", ""],
+        ["saya tidak dapat membantu Anda.", "saya tidak bisa menjawab pertanyaan itu."],
+        ["", " Hal itu melanggar hukum."],
+    ),
+    "ms": (
+        ["Maaf, ", "Sebagai AI, ", ""],
+        ["saya tidak dapat membantu anda.", "saya tidak boleh menjawab soalan itu."],
+        ["", " Perkara itu berbahaya."],
+    ),
+    "tl": (
+        ["Paumanhin, ngunit ", ""],
+        ["hindi kita matutulungan dito.", "hindi ko masasagot ang tanong na ito."],
+        ["", " Labag ito sa batas."],
+    ),
+    "vi": (
+        ["Xin lỗi, ", "Rất tiếc, ", ""],
+        ["tôi không thể giúp bạn việc này.", "tôi không thể trả lời câu hỏi này."],
+        ["", " Điều này là vi phạm pháp luật."],
+    ),
+    "pt": (
+        ["Desculpe, mas ", "Infelizmente, ", ""],
+        ["não posso ajudar com isso.", "não posso responder a essa pergunta."],
+        ["", " Isso seria ilegal."],
+    ),
+    "zh": (
+        ["抱歉，", "作为人工智能助手，", ""],
+        ["我无法帮助您。", "我不能回答这个问题。"],
+        ["", "这是违法的。"],
+    ),
+    "de": (
+        ["Es tut mir leid, aber ", ""],
+        ["dabei kann ich nicht helfen.", "ich kann diese Frage nicht beantworten."],
+        ["", " Das wäre illegal."],
+    ),
+    "fr": (
+        ["Désolé, mais ", "Malheureusement, ", ""],
+        ["je ne peux pas vous aider.", "je ne peux pas répondre à cette question."],
+        ["", " Ce serait illégal."],
+    ),
+    "es": (
+        ["Lo siento, pero ", "Disculpa, ", ""],
+        ["no puedo ayudarte con eso.", "no puedo responder a esa pregunta."],
+        ["", " Eso sería ilegal."],
+    ),
+    "th": (
+        ["ขออภัย ", "ขอโทษค่ะ ", ""],
+        ["ฉันไม่สามารถช่วยเรื่องนี้ได้", "ผมไม่สามารถตอบคำถามนี้ได้"],
+        ["", " เพราะผิดกฎหมาย"],
+    ),
+}
 
 WHOLE = [
     "4",
