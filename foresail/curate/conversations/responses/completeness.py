@@ -39,7 +39,7 @@ ABBREVIATION = re.compile(
 )
 LABEL = re.compile(r"[\w\s*()'’/&.-]{1,40}[:：]\s*\S{1,60}(?:\s\S{1,30}){0,4}$")
 TAGGED = re.compile(r"#[^\W\d]\w*[^.!?#]{0,60}$")
-STAGE = re.compile(r"(?<![*\w])\*[^*\n]{8,300}\*$")
+STAGE = re.compile(r"(?<![*\w])\*[^*\n]{2,300}\*$")
 SAID_BY = re.compile(r"(?:[.!?…\"”’»]|^)\s*[-–—~]{1,3}\s*[^\W\d_a-z][^.!?]{1,60}$")
 ELISION = re.compile(r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’]$", re.IGNORECASE)  # "parce que l'"
 LEFT_OUT = re.compile(r"\s*(?:\.\s?){3,}\s*|\s*…+\s*")
@@ -118,7 +118,7 @@ def letter_fault(before: list[str], last: str, bare: str, needs_points: bool) ->
     ended = sum(ends_in_point(line) for line in peers)
     if len(peers) >= 2 and ended >= 0.75 * len(peers):
         return stopped
-    if len(peers) == 1 and ended == 1 and count >= 2 * SENTENCE_WORDS:
+    if len(peers) == 1 and ended == 1 and not marker and count >= 2 * SENTENCE_WORDS:
         return stopped
     if not peers and count >= LONG_SENTENCE and not marker:
         return stopped

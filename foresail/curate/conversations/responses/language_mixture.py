@@ -40,7 +40,8 @@ LONG = 300  # letters, from which close languages are told apart
 WORDS = 6
 QUESTION = 4000  # letters that are looked at
 SHORTEST_QUESTION = 20
-SCRIPT_LETTERS = 8  # of Thai or Han, in a question
+SCRIPT_LETTERS = 8  # of Thai or Han, that make a text Thai or Chinese in part
+UNMISTAKABLE = (("th", THAI), ("zh", HAN))
 WHOLE = 0.8  # share of a response that is in one language
 SENTENCES = 400  # that are looked at
 CLOSE = (
@@ -155,6 +156,10 @@ class Mixture:
         guess = self.model.guess(prose)
         allowed = languages.spoken | languages.maybe | languages.named
         if guess.best in (NONE, OTHER) or guess.best in allowed:
+            return ""
+        if any(
+            name in allowed and len(letter.findall(prose)) >= SCRIPT_LETTERS for name, letter in UNMISTAKABLE
+        ):
             return ""
         if OTHER in allowed or not any(speaks(prose, guess.best, name) for name in languages.spoken):
             return ""
