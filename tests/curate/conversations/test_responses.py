@@ -246,11 +246,69 @@ def test_an_answer_may_not_come_twice():
 
 # Any text.
 
-texts = st.text(max_size=200) | st.integers(0, 10**9).map(lambda seed: random_text(random.Random(seed)))
+PIECES = (
+    *(
+        "1.",
+        "a)",
+        "第一步",
+        "- ",
+        "* ",
+        "**",
+        "|",
+        "| a |",
+        "```",
+        "```py",
+        "~~~",
+        "$$",
+        "\\[",
+        "\\(",
+        "\\begin{a}",
+    ),
+    *(
+        "<think>",
+        "</think>",
+        "<div>",
+        "{",
+        '["',
+        "(",
+        "“",
+        "'",
+        "#",
+        "…",
+        "...",
+        ":",
+        ",",
+        "。",
+        "的",
+        "ที่",
+        "เ",
+        "А",
+    ),
+    *(
+        "\n",
+        "\n\n",
+        " ",
+        "the",
+        "I'm sorry",
+        "I can't help",
+        "5",
+        "l'",
+        "é",
+        "\u0301",
+        "😀",
+        "\u200b",
+        "http://a",
+    ),
+)
+texts = (
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+    | st.integers(0, 10**9).map(lambda seed: random_text(random.Random(seed)))
+)
 
 
 @given(texts, texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_no_text_raises(question, answer):
     outcome = CHECK(with_row(Document(id="a"), chat(question, answer)))
     assert isinstance(outcome, Document) or (isinstance(outcome, Drop) and outcome.reason in REASONS)

@@ -101,7 +101,7 @@ def letter_fault(before: list[str], last: str, bare: str, needs_points: bool) ->
     marker = ITEM.match(last)
     content = bare[marker.end() :] if marker else bare
     count = words_in(content)
-    if is_address(last) or (LABEL.fullmatch(last) and count <= 8 and not marker):
+    if not content or is_address(last) or (LABEL.fullmatch(last) and count <= 8 and not marker):
         return ""
     stopped = f"stops in a sentence: {ending(last)}"
     if count > 2 and dangling_word(bare, before):

@@ -88,11 +88,13 @@ class Mixture:
         for question in questions:
             prose = read_response(question[:QUESTION]).prose
             others = UNSPACED.sub(" ", prose)  # the model reads one script of a text
-            for part in [prose, *([others] if others != prose else []), *split_sentences(prose)[:20]]:
+            whole = [prose] if others == prose else [prose, others]
+            for place, part in enumerate([*whole, *split_sentences(prose)[:20]]):
                 if weight_of(part) >= SHORTEST_QUESTION:
                     guess = self.model.guess(part)
                     maybe |= {guess.best, guess.second} if guess.second_confidence >= 0.02 else {guess.best}
-                    if sureness(guess) >= SURE_OF_ALL and in_its_script(part, guess.best):
+                    is_sure = sureness(guess) >= SURE_OF_ALL and in_its_script(part, guess.best)
+                    if place < len(whole) and is_sure:
                         spoken.add(guess.best)
             spoken |= {
                 name
