@@ -193,6 +193,7 @@ WHOLE = [
     "Please paste the text that you would like me to edit:",
     "Name:\nAddress:\nPhone:",
     "ha ha ha",
+    "A fine house. Rating: ★★★★★",
     "0.3333333333333333333333",
     "Monday: rest\nTuesday: rest\nWednesday: rest\nThursday: run",
     "1 + 1 = 2\n2 + 2 = 4\n3 + 3 = 6\n4 + 4 = 8\n5 + 5 = 10\n6 + 6 = 12\n7 + 7 = 14\n8 + 8 = 16",

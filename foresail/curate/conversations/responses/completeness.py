@@ -82,7 +82,7 @@ def last_line_fault(lines: list[str], needs_points: bool) -> str:
     final = bare[-1]
     closed = without_emoji(last).rstrip("*_~` \t")[-1:]
     if final in ":：":
-        return colon_fault(before, last) if closed == final else ""
+        return colon_fault(before, last) if last.rstrip("*_~` ").endswith(final) else ""
     if final in FINAL:
         return ""
     if closed in JOINERS and closed == without_emoji(last)[-1:]:
