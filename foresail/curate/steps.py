@@ -37,6 +37,7 @@ STEPS: dict[str, str] = {
     "reformulate": "foresail.curate.rewriting.reformulate:Reformulate",
     "repeated_lines": "foresail.curate.deduplicate.repeated_lines:RepeatedLines",
     "resample": "foresail.curate.select.resample:Resample",
+    "responses": "foresail.curate.conversations.responses.step:Responses",
     "same_problems": "foresail.curate.problems.same_problems:SameProblems",
     "select_diverse": "foresail.curate.select.diverse:SelectDiverse",
     "semantic_duplicates": "foresail.curate.deduplicate.semantic:SemanticDuplicates",
