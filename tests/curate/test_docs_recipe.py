@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from foresail.curate.document import Document, Drop
 from foresail.curate.recipe import build_curation
+from foresail.curate.rows.holds import ANY, DOCUMENTS
+from foresail.curate.steps import STEPS, step_type
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED_FILES = (
@@ -35,10 +38,18 @@ def recipes() -> list[Any]:
         for text in blocks(page, "toml")
     ]
     return [
-        pytest.param({"out": "curated", "source": [{"path": "a.jsonl"}], **table}, id=f"{name}-{number}")
+        pytest.param({"out": "curated", "source": [source_of(table)], **table}, id=f"{name}-{number}")
         for number, (name, table) in enumerate(tables)
         if {"step", "source", "sink", "mixture"} & table.keys()
     ]
+
+
+def source_of(table: Mapping[str, Any]) -> dict[str, str]:
+    """Of what the first step takes, where it is not every kind."""
+    names = [step["name"] for step in table.get("step", ()) if step["name"] in STEPS]
+    takes = [getattr(step_type(name), "takes", DOCUMENTS) for name in names]
+    holds = next((kinds[0] for kinds in takes if kinds != ANY), "documents")
+    return {"path": "a.jsonl", "holds": holds}
 
 
 @pytest.mark.parametrize("table", recipes())
