@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,6 +34,7 @@ from foresail.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from foresail.evaluation.recorded_samples import SamplingCost
     from foresail.recipe.tables.parts import Problems
 
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
@@ -164,6 +166,9 @@ def sample_solutions(
     seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the solutions")] = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="stop before sampling, and say what it may cost")
+    ] = False,
 ) -> None:
     """Right solutions of a checkpoint, as conversations for `foresail sft` (rejection sampling).
 
@@ -208,6 +213,7 @@ def sample_solutions(
             grader=player.reward(problems, grader),
             seed=seed,
             device=device,
+            announce=announced(stops=cost),
             template_options=player.template_options,
             playing=playing,
         )
@@ -215,6 +221,18 @@ def sample_solutions(
     if unfit := describe_unfit(solutions.counts):
         print(unfit)
     print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
+
+
+def announced(*, stops: bool) -> Callable[[SamplingCost], None]:
+    """Prints what is left to sample; `stops`: and ends the command there."""
+
+    def announce(cost: SamplingCost) -> None:
+        print(cost)
+        if stops:
+            print("nothing was sampled; the same command without --cost goes on from here")
+            raise typer.Exit
+
+    return announce
 
 
 def as_problems(source: str, thinking: OneMode, **form: str | int | None) -> Problems:

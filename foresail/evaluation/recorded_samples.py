@@ -49,6 +49,26 @@ class ProblemRecord:
 Record = TypeVar("Record", bound=ProblemRecord)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SamplingCost:
+    """What is left to sample, before it begins. A prompt is computed once for all its samples."""
+
+    problems: int
+    samples: int
+    prompt_tokens: int
+    new_tokens: int  # at most
+
+    def __str__(self) -> str:
+        return (
+            f"{self.problems:,} problems to sample: {self.samples:,} samples, {self.prompt_tokens:,} tokens of "
+            f"prompts, at most {self.new_tokens:,} new tokens"
+        )
+
+
+def no_announcement(cost: SamplingCost) -> None:
+    """Nobody asked."""
+
+
 def record_samples(
     checkpoint: Path,
     problems: parts.Problems,
@@ -64,12 +84,14 @@ def record_samples(
     device: str,
     batch_invariant: bool = False,
     note: Callable[[str], None] = print,
+    announce: Callable[[SamplingCost], None] = no_announcement,
     episodes: EpisodeSource | None = None,
     template_options: Mapping[str, Any] | None = None,
     played_by: Mapping[str, Any] | None = None,
 ) -> list[tuple[PromptedProblem, Record]]:
     """Every problem with its record, in the data's order; what `file` holds already is not sampled again.
 
+    `announce` hears what is left to sample before it begins, and may raise an error to stop there.
     `describe` gives the further fields of a record. `step` is the stream of noise. A problem without a valid
     verdict is not recorded: the next call samples it again. `episodes` are of an environment, whose table is
     `played_by`.
@@ -105,6 +127,14 @@ def record_samples(
         ]
         if len(missing) < len(prompted):
             note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
+        announce(
+            SamplingCost(
+                problems=len(missing),
+                samples=len(missing) * num_samples,
+                prompt_tokens=sum(len(entry.ids) for entry in missing),
+                new_tokens=len(missing) * num_samples * sampling.max_new_tokens,
+            )
+        )
         failures: list[Verdict] = []
         spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=step)
         groups = judged_groups(evaluator, missing, spec, reward, batch_invariant) if missing else ()

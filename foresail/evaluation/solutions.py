@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from foresail.data.problems.prompts import PromptedProblem
-from foresail.evaluation.recorded_samples import ProblemRecord, record_samples
+from foresail.evaluation.recorded_samples import (
+    ProblemRecord,
+    SamplingCost,
+    no_announcement,
+    record_samples,
+)
 from foresail.recipe.reward_function import Function
 from foresail.recipe.tables import parts
 from foresail.recipe.tables.reward import Reward
@@ -83,6 +88,7 @@ def sample_solutions(
     seed: int = 0,
     device: str = "auto",
     note: Callable[[str], None] = print,
+    announce: Callable[[SamplingCost], None] = no_announcement,
     template_options: Mapping[str, Any] | None = None,
     playing: Playing | None = None,
 ) -> Solutions:
@@ -99,6 +105,7 @@ def sample_solutions(
         seed=seed,
         device=device,
         note=note,
+        announce=announce,
         template_options=template_options,
     )
     if playing is None:

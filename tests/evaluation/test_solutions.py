@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_world import MAX_NEW, PROBLEMS, write_lines
@@ -14,6 +16,7 @@ from foresail.curate.lineage.trace import trace
 from foresail.data.chats.conversations import load_chats, load_conversations
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import PromptedProblem
+from foresail.evaluation.recorded_samples import SamplingCost, no_announcement
 from foresail.evaluation.solutions import (
     Choice,
     SolvedProblem,
@@ -32,7 +35,7 @@ SETTINGS = Problems(source=PROBLEMS, limit=40)
 def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    def sample(folder: Path, most: int = 2) -> dict[str, int]:
+    def sample(folder: Path, most: int = 2, announce: Any = no_announcement) -> dict[str, int]:
         choice = Choice(per_problem=most)
         sampling = Sampling(max_new_tokens=MAX_NEW)
         return sample_solutions(
@@ -43,6 +46,7 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
             choice=choice,
             output=folder,
             device="cpu",
+            announce=announce,
         ).counts
 
     counts = sample(tmp_path / "whole")
@@ -56,6 +60,17 @@ def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
     assert counts["right"] == counts["kept"] + counts["cut"] + counts["duplicates"] + counts["over"]
     chats = load_conversations(str(tmp_path / "whole/solutions.jsonl"))
     assert [chat[-1].content for chat in chats] == [text for _, text in texts]
+
+    costs: list[SamplingCost] = []
+
+    def stop(cost: SamplingCost) -> None:
+        costs.append(cost)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(tmp_path / "cost", announce=stop)
+    assert (costs[0].problems, costs[0].samples, costs[0].new_tokens) == (40, 320, 320 * MAX_NEW)
+    assert costs[0].prompt_tokens > 40 and not (tmp_path / "cost/sampled.jsonl").exists()
 
     lines = (tmp_path / "whole/sampled.jsonl").read_bytes().splitlines(keepends=True)
     part = tmp_path / "part"
