@@ -206,12 +206,20 @@ def home(path: str, known: frozenset[str]) -> str | None:
     table, _, name = path.rpartition(".")
     if (table and table not in known) or (not table and name in OF_MANY):
         return None
-    keys = [key for key in by_name(known).get(name, ()) if not table or key.startswith(f"{table}.")]
+    keys = [key for key in by_name(known).get(name, ()) if not is_far(key, table)]
     if len(keys) == 1:
-        deep = keys[0].count(".") > 1 and not keys[0].startswith(SHAPE)  # too far away to be meant
-        return None if (name in IN_TABLES if table else deep) else keys[0]
+        return None if table and name in IN_TABLES else keys[0]
     usual = [] if table else [key for usual in USUAL_TABLES if (key := f"{usual}.{name}") in keys]
     return usual[0] if usual else None
+
+
+def is_far(key: str, table: str) -> bool:
+    """Whether a key is not meant by its name in a table, or without one: `seed` is not reward.judge.answerer.seed,
+    `model.type` not model.shape.rope_scaling.type, and `critic.lr` is critic.optimizer.lr.
+    """
+    if not table:
+        return key.count(".") > 1 and not key.startswith(SHAPE)
+    return not key.startswith(f"{table}.") or key.count(".") - table.count(".") > 2
 
 
 @lru_cache(maxsize=16)

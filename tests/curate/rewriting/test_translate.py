@@ -163,7 +163,9 @@ def test_hostile_translators_leave_right_translations_alone() -> None:
             spoilt(MALAY_BACK if "into English" in request else INDONESIAN) if chance.random() < 0.95 else 400
         )
 
-    rows = [{"id": f"p{n}", "question": f"{ENGLISH} ({'I' * n})", "answer": "48"} for n in range(1, 80)]
+    # equal questions would be asked once
+    names = [one + other for one in "abcdefghij" for other in "klmnopqr"]
+    rows = [{"id": name, "question": f"{ENGLISH} ({name})", "answer": "48"} for name in names]
     rows += [{"id": "w", "question": ENGLISH, "answer": "Madame Bovary"}]
     with AnsweringServer(answer) as server:
         collected = outcomes(server.url, rows, "problems")
