@@ -32,7 +32,8 @@ from typing import Any
 
 from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
-from word_lab import SIZES, Lab, Size, curve, smooth, write_rows
+from word_lab import SIZES as LAB_SIZES
+from word_lab import Lab, Size, curve, smooth, write_rows
 
 from foresail.recipe.tables.dynamic_sampling import DynamicSampling
 from foresail.records import Problem
@@ -40,6 +41,14 @@ from foresail.records import Problem
 Row = dict[str, str]
 STEPS = ("problem_kind", "problem_form", "check_answers", "same_problems")
 NO_NUMBER = "some"
+SIZES = LAB_SIZES | {
+    # A CPU's: numbers up to 9, and a start that has seen more misread problems than right ones.
+    "small": Size(
+        width=64, layers=2, shown=6400, tries=(320,), goal=0.3, tried_on=100, teacher_steps=0, asked=3000,
+        held_out=300, prompts=32, samples=8, steps=32, eval_every=4, batch=32, sft_rate=5e-3, largest=9,
+        misread=0.6,
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -157,7 +166,7 @@ def without_solution(row: Row) -> Row:
 def prepare(lab: Lab) -> dict[str, Any]:
     """raw.jsonl, sound.jsonl and cleaned.jsonl; what of the planted faults was caught, and what else was lost."""
     counts_file = lab.folder / "planted.json"
-    if not lab.path("raw").exists():
+    if not lab.path("raw").exists() or not counts_file.exists():
         lab.prepare()
         made = lab_problems(lab)
         planted = [*raw_rows(made, lab.seed)]
@@ -178,11 +187,9 @@ def prepare(lab: Lab) -> dict[str, Any]:
 
 def lab_problems(lab: Lab) -> list[Problem]:
     """Those that `asked` names, with their solutions."""
-    from foresail.data.made.word_problems import make_problems
-
     size = lab.size
     own = size.held_out if lab.split == "train" else 0
-    every = make_problems(size.shown + size.tried_on + size.asked + own, seed=lab.seed)
+    every = lab.make(size.shown + size.tried_on + size.asked + own)
     return every[size.shown + size.tried_on : size.shown + size.tried_on + size.asked]
 
 
