@@ -249,14 +249,17 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
 
 
 def judge(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`early`: at the first evaluation after the start; `mean`: of the curve; `last`: of its last three points."""
     arms = {
         name: {key: [seed["arms"][name][key] for seed in results] for key in ("last", "mean", "samples")}
+        | {"early": [round(seed["arms"][name]["curve"][1][1], 4) for seed in results]}
         for name in results[0]["arms"]
     }
     figures: dict[str, Any] = {"arms": arms, "planted": [seed["planted"] for seed in results]}
     others = [name for name in arms if name != "raw"] if "raw" in arms else []
     figures["over raw"] = {
-        name: {key: paired(arms[name][key], arms["raw"][key]) for key in ("last", "mean")} for name in others
+        name: {key: paired(arms[name][key], arms["raw"][key]) for key in ("early", "mean", "last")}
+        for name in others
     }
     if "cleaned" in others:
         gains = figures["over raw"]["cleaned"]["last"]["gains"]
