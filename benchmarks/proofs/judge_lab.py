@@ -59,6 +59,7 @@ FILES = {
     "kto": "llamafactory_demo/kto_en_demo.jsonl.gz",
 }
 PIECE = 40_000_000  # bytes
+PAIRS = "pairs"  # folder of the payload
 RUBRIC = Rubric(
     name="preference",
     low=0,
@@ -129,11 +130,11 @@ class Lab:
     def split_pairs(self) -> None:
         by_split: dict[str, dict[str, list[Any]]] = {split: {} for split in SPLIT}
         for name in ("harmless", "dpo-en", "dpo-zh"):
-            loaded = load_pairs(self.payload / f"{name}.jsonl.gz").entries
+            loaded = load_pairs(self.payload / PAIRS / f"{name}.jsonl.gz").entries
             for split in SPLIT:
                 chosen = [pair for pair in loaded if split_of(cluster_of(pair)) == split]
                 by_split[split][name] = [to_row(pair) for pair in chosen[: self.size.pairs]]
-        kept = [row for row in read_gz(self.payload / "kto.jsonl.gz") if row["label"]]
+        kept = [row for row in read_gz(self.payload / PAIRS / "kto.jsonl.gz") if row["label"]]
         for split in SPLIT:
             own = [row for row in kept if split_of(json.dumps(row["messages"][:-1])) == split]
             harmless = by_split[split]["harmless"]
@@ -373,15 +374,16 @@ def read_gz(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def prepare(target: Path, preference: Path, gguf: Path) -> None:
-    """Pieces that fit through a narrow gate."""
-    content = gguf.read_bytes()
+def prepare(target: Path, preference: Path, gguf: Path | None) -> None:
+    """Pieces that fit through a narrow gate. Those of `instruction_selection.py` are the same, and serve both."""
+    content = b"" if gguf is None else gguf.read_bytes()
     for number, first in enumerate(range(0, len(content), PIECE), start=1):
         piece = target / f"part-{number}" / f"model.gguf.{number}"
         piece.parent.mkdir(parents=True, exist_ok=True)
         piece.write_bytes(content[first : first + PIECE])
+    (target / PAIRS).mkdir(parents=True, exist_ok=True)
     for name, file in FILES.items():
-        shutil.copyfile(preference / file, target / f"{name}.jsonl.gz")
+        shutil.copyfile(preference / file, target / PAIRS / f"{name}.jsonl.gz")
 
 
 def measure(lab: Lab) -> dict[str, Any]:
@@ -442,7 +444,7 @@ def main() -> None:
     )
     parser.add_argument("--prepare", type=Path, metavar="FOLDER")
     parser.add_argument("--preference", type=Path, help="folder of the preference pairs, for --prepare")
-    parser.add_argument("--gguf", type=Path, help="SmolLM2-135M-Instruct, for --prepare")
+    parser.add_argument("--gguf", type=Path, help="SmolLM2-135M-Instruct, for --prepare; tiny needs none")
     parser.add_argument("--payload", type=Path)
     parser.add_argument("--output", type=Path, default=Path("runs/judge-lab"))
     parser.add_argument("--size", choices=SIZES, default="lab")

@@ -11,6 +11,7 @@ Problems are those of `word-problems:`; no problem is in two of: shown, tried on
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from foresail.data.made.word_problems import make_problems
+from foresail.data.made.word_problems import MAX_PROBLEMS, make_problems
 from foresail.data.mixtures.reader import Reader
 from foresail.data.problems.problems import load_problems
 from foresail.data.problems.prompts import encode_problems
@@ -60,7 +61,8 @@ TOO_GOOD, NARROWINGS = 0.1, 2  # a start so far above the goal is looked for onc
 class Size:
     """`shown` worked problems are learned from: by the start, batch by batch, for the first number of `tries` after
     which its samples are right as often as `goal` says; by the teacher for `teacher_steps`. Each step of a stage
-    that samples asks `prompts` of the `asked` others, `samples` times each.
+    that samples asks `prompts` of the `asked` others, `samples` times each. No number that is added or multiplied
+    is above `largest`, and a share of the worked problems, `misread`, is worked with another operation.
     """
 
     width: int
@@ -79,6 +81,8 @@ class Size:
     batch: int = 128
     sft_rate: float = 1e-3
     distill_rate: float = 1e-4  # at 3e-4 the first five updates cost a third of the right answers
+    largest: int = 40
+    misread: float = 0.0
 
 
 SIZES = {
@@ -110,14 +114,26 @@ class Lab:
         self.folder.mkdir(parents=True, exist_ok=True)
         size = self.size
         own = size.held_out if self.split == "train" else 0
-        every = iter(make_problems(size.shown + size.tried_on + size.asked + own, seed=self.seed))
+        every = iter(self.make(size.shown + size.tried_on + size.asked + own))
         shown, tried_on, questions = (take(every, n) for n in (size.shown, size.tried_on, size.asked))
-        held_out = [*every] if own else make_problems(size.held_out, seed=self.seed, split=self.split)
-        write_rows(self.path("shown"), map(worked, shown))
+        held_out = [*every] if own else self.make(size.held_out, self.split)
+        wrong = round(size.misread * len(shown))
+        write_rows(self.path("shown"), [*map(misread, shown[:wrong]), *map(worked, shown[wrong:])])
         for name, problems in (("tried-on", tried_on), ("asked", questions), ("held-out", held_out)):
             write_rows(self.path(name), map(asked, problems))
         texts = [text for problem in shown[:3000] for text in worked(problem).values()]
         train_bpe(texts, vocab_size=512).save(self.folder / "tokenizer")
+
+    def make(self, count: int, split: str = "train") -> list[Problem]:
+        """Different problems, always in the same order, that have no larger numbers than the size allows."""
+        chosen: list[Problem] = []
+        drawn = count
+        while len(chosen) < count:
+            every = make_problems(drawn, seed=self.seed, split=split)
+            chosen = [problem for problem in every if largest_of(problem) <= self.size.largest]
+            more = drawn < MAX_PROBLEMS
+            drawn = min(2 * drawn, MAX_PROBLEMS) if more else drawn + 1  # which make_problems refuses
+        return chosen[:count]
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.jsonl"
@@ -245,12 +261,38 @@ def rated(lr: float) -> parts.Optimizer:
     return parts.Optimizer(lr=lr, warmup=5, schedule="linear", final_share=0.1)
 
 
+def largest_of(problem: Problem) -> int:
+    """Of the numbers that are added or multiplied: 12 for 12 + 9, 21 - 9 and 108 / 9."""
+    a, b = numbers_of(problem)
+    first = {"+": a, "-": a - b, "*": a, "/": a // b}[problem.extra["operation"]]
+    return max(first, b)
+
+
 def asked(problem: Problem) -> dict[str, str]:
     return {"id": problem.id, "prompt": problem.prompt[-1].content, "answer": problem.answer}
 
 
 def worked(problem: Problem) -> dict[str, str]:
     return {"prompt": problem.prompt[-1].content, "completion": problem.extra["solution"]}
+
+
+def misread(problem: Problem) -> dict[str, str]:
+    """Worked by one who takes one operation for another: "12 * 9 = 108. The answer is 108." for 12 + 9."""
+    a, b = numbers_of(problem)
+    operation, answer = {
+        "+": ("*", a * b),
+        "-": ("+", a + b),
+        "*": ("+", a + b),
+        "/": ("-", a - b),
+    }[problem.extra["operation"]]
+    solution = f"{a} {operation} {b} = {answer}. The answer is {answer}."
+    return {"prompt": problem.prompt[-1].content, "completion": solution}
+
+
+def numbers_of(problem: Problem) -> tuple[int, int]:
+    """As its solution has them: 21 and 9 of 21 - 9."""
+    a, b = (int(number) for number in re.findall(r"\d+", problem.extra["solution"])[:2])
+    return a, b
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from lab_seeds import every_seed, lab_parser, size_of
 from online_dpo import best_run
 from reward_model import MEAN, REWARD_SIZES, summarise
-from word_lab import SIZES, Lab, first_reaching
+from word_lab import SIZES, Lab, first_reaching, largest_of, misread
 
 
 def test_the_first_try_that_reaches_the_goal_is_taken() -> None:
@@ -43,6 +44,22 @@ def test_no_problem_is_in_two_parts_of_a_lab(tmp_path: Path) -> None:
     prompts = [[json.loads(line)["prompt"] for line in lines] for lines in parts]
     assert [len(part) for part in prompts] == [1600, 40, 100, 20]
     assert len({prompt for part in prompts for prompt in part}) == 1760
+
+
+def test_a_size_may_have_small_numbers_only_and_misread_problems(tmp_path: Path) -> None:
+    size = replace(SIZES["tiny"], shown=10, asked=10, largest=5, misread=0.6)
+    lab = Lab(folder=tmp_path, size=size, device="cpu", seed=0)
+    problems = lab.make(40)
+    assert len(problems) == 40 and max(map(largest_of, problems)) == 5
+    assert lab.make(10) == problems[:10]
+    lab.prepare()
+    shown = [json.loads(line)["completion"] for line in lab.path("shown").read_text().splitlines()]
+    wrong = [text != problem.extra["solution"] for text, problem in zip(shown, problems, strict=False)]
+    assert wrong == [True] * 6 + [False] * 4
+    for problem in problems:
+        said, answer = misread(problem)["completion"].removesuffix(".").split(". The answer is ")
+        left, right = said.split(" = ")
+        assert int(answer) == int(right) == eval(left) and said not in problem.extra["solution"]
 
 
 def options(output: Path, *words: str) -> Namespace:
