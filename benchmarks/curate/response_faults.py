@@ -20,7 +20,7 @@ import lzma
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +164,9 @@ def asked(row: Chat) -> str:
 
 
 def json_lines(path: Path) -> Iterator[Any]:
-    opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
     if path.exists():
-        with opened(path, "rt", encoding="utf-8") as file:
+        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
             yield from (json.loads(line) for line in file if line.strip())
 
 
