@@ -22,7 +22,7 @@ from typing import Any
 
 from foresail.chat.answering import Answer
 from foresail.chat.endpoint import Note, Refused, no_note
-from foresail.curate.asking.cache import AnswerCache
+from foresail.curate.asking.cache import AnswerCache, NotAsked
 from foresail.recipe.tables.answerer import Answerer
 from foresail.records import Message
 from foresail.rollout.answering.answerer import open_answerer
@@ -49,6 +49,8 @@ class Asking:
         answers = {name: self.cache.find(name) for name in dict.fromkeys(names)}
         missing = [names.index(name) for name, answer in answers.items() if answer is None]
         if missing:
+            if not self.cache.writes:
+                raise NotAsked
             if self._answer is None:
                 self._answer = open_answerer(self.settings)
 

@@ -26,6 +26,10 @@ ANSWERS = ".answers.jsonl"
 BEAT_SECONDS = 2.0
 
 
+class NotAsked(Exception):
+    """A question without an answer, where no model may be asked."""
+
+
 def no_beat() -> None:
     """For callers that watch no progress."""
 
@@ -34,7 +38,7 @@ class AnswerCache:
     """Of one piece at a time; several threads may note answers.
 
     Without a folder, answers are held in memory while the piece is open. With `writes` False the file is read and
-    not changed.
+    not changed, and no model is asked.
     """
 
     def __init__(self, folder: Path | None = None, *, writes: bool = True) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from foresail.curate.asking.cache import AnswerCache
+from foresail.curate.asking.cache import AnswerCache, NotAsked
 from foresail.curate.document import Document, Drop
 from foresail.curate.named_step import NamedStep
 from foresail.curate.read.source import read_documents
@@ -151,7 +151,12 @@ def run_step(
             verdicts.append(f"{step.label}: dropped, {death}")
         else:
             alive.append(document)
-    for document, result in zip(alive, Chain([step], answers).run(alive), strict=True):
+    try:
+        results = Chain([step], answers).run(alive)
+    except NotAsked:
+        verdicts.append(f"{step.label}: has not asked its model about this yet; run foresail data curate")
+        return
+    for document, result in zip(alive, results, strict=True):
         yield from note_result(step.label, document, result, verdicts)
 
 

@@ -70,6 +70,10 @@ def test_a_step_that_asks_begins_a_phase_and_its_cost_is_told_before(tmp_path: P
         asked = len(server.requests)
         verdicts = explain(recipe, "b1")
         assert "changed from character 0" in verdicts[-2] and len(server.requests) == asked
+        for file in tmp_path.glob(f"out/work/*/*{ANSWERS}"):
+            file.write_bytes(b"")
+        verdicts = explain(recipe, "b1")  # asks nobody, whatever is missing
+        assert verdicts[-1].startswith("2 shout: has not asked") and len(server.requests) == asked
 
 
 def run_as_group(recipe: CurationRecipe) -> None:

@@ -110,9 +110,12 @@ def test_what_cannot_be_made_is_an_error(files, wrong, message):
             for name, wrong in (
                 ("context", {"context": [[["a"], ["b"]]]}),
                 ("context", {"context": [[3, ["b"]]]}),
+                ("context", {"context": {"title": ["a"]}}),
+                ("context", {"context": {"title": ["a"], "sentences": []}}),
                 ("supporting_facts", {"titles": 3.5}),
                 ("supporting_facts", {"titles": [["a"]]}),
                 ("supporting_facts", {"supporting_facts": [[]]}),
+                ("supporting_facts", {"supporting_facts": {"sent_id": [1]}}),
             )
         ),
     ],
@@ -121,6 +124,20 @@ def test_files_of_another_form_are_named(tmp_path, rows, message):
     (tmp_path / "qa.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(ValueError, match=message):
         generate(f"passage-qa:file={tmp_path}/qa.jsonl,count=1")
+
+
+def test_columns_of_lists_are_the_same_as_lists_of_pairs(tmp_path):
+    asked = {"id": "1", "question": "Who wrote it in the end?", "answer": "Ada"}
+    pairs = {"context": [["a", ["Ada ", "wrote."]], ["b", ["No."]]], "supporting_facts": [["a", 0], ["a", 1]]}
+    columns = {
+        "context": {"title": ["a", "b"], "sentences": [["Ada ", "wrote."], ["No."]]},
+        "supporting_facts": {"title": ["a", "a"], "sent_id": [0, 1]},
+    }
+    libraries = []
+    for form in (pairs, columns):
+        (tmp_path / "qa.jsonl").write_text(json.dumps(asked | form) + "\n")
+        libraries.append(read_library(str(tmp_path / "qa.jsonl"), None))
+    assert libraries[0] == libraries[1] and [one.title for one in libraries[0].questions[0].gold] == ["a"]
 
 
 def test_halves_of_characters_do_not_pass(tmp_path):

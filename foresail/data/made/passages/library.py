@@ -1,7 +1,8 @@
 """Questions with the passages that answer them, and a corpus of others, from files.
 
-HotpotQA's rows have both: context [[title, [sentence, …]], …] and supporting_facts [[title, number], …]. Rows of
-other sets have a column titles, of passages in a corpus, whose rows have title and text.
+HotpotQA's rows have both: context [[title, [sentence, …]], …] and supporting_facts [[title, number], …], or as
+columns {"title": […], "sentences": […]} and {"title": […], "sent_id": […]}. Rows of other sets have a column titles,
+of passages in a corpus, whose rows have title and text.
 """
 
 from __future__ import annotations
@@ -73,11 +74,15 @@ def context_of(row: Row) -> list[tuple[str, str]]:
     """The passages that a row of HotpotQA brings."""
     context: Any = row.columns.get("context") or []
     try:
+        if isinstance(context, dict):
+            context = [*zip(context["title"], context["sentences"], strict=True)]
         read = [(title, "".join(sentences).strip()) for title, sentences in context]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, KeyError):
         read = [(None, "")]
     if not all(isinstance(title, str) for title, _ in read):
-        raise ValueError(f"{row.place}: context must be a list of [title, [sentence, …]]")
+        raise ValueError(
+            f"{row.place}: context must be a list of [title, [sentence, …]], or have the columns title and sentences"
+        )
     return [(whole(title), whole(text)) for title, text in read]
 
 
@@ -85,6 +90,8 @@ def titles_of(row: Row) -> list[str]:
     """Of the passages that answer the question."""
     facts, titles = row.columns.get("supporting_facts"), row.columns.get("titles")
     try:
+        if isinstance(facts, dict):
+            facts, titles = None, facts["title"]
         named = [*(titles or [])] if facts is None else [fact[0] for fact in facts]
     except (TypeError, LookupError):
         named = [None]
