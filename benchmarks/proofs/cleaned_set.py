@@ -1,7 +1,7 @@
 """GRPO on a raw set of problems and on the same set after curation: held-out accuracy at equal samples.
 
     python benchmarks/proofs/cleaned_set.py --size tiny                       # a minute: shows that it runs
-    python benchmarks/proofs/cleaned_set.py --size small --seeds 3 --rate 5e-4       # 9 minutes of a core
+    python benchmarks/proofs/cleaned_set.py --size small --seeds 5 --rate 5e-4       # 10 minutes of a core
     python benchmarks/proofs/cleaned_set.py --size lab --seeds 3 --prepare    # data alone; needs the extra curate
     python benchmarks/proofs/cleaned_set.py --size lab --device cuda --seeds 3
 
