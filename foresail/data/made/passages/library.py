@@ -1,8 +1,8 @@
 """Questions with the passages that answer them, and a corpus of others, from files.
 
 HotpotQA's rows have both: context [[title, [sentence, …]], …] and supporting_facts [[title, number], …], or as
-columns {"title": […], "sentences": […]} and {"title": […], "sent_id": […]}. Rows of other sets have a column titles,
-of passages in a corpus, whose rows have title and text.
+columns {"title": […], "sentences": […]} and {"title": […], "sent_id": […]}. Rows of other sets have a column
+titles, of passages in a corpus, whose rows have title and text.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def context_of(row: Row) -> list[tuple[str, str]]:
         read = [(None, "")]
     if not all(isinstance(title, str) for title, _ in read):
         raise ValueError(
-            f"{row.place}: context must be a list of [title, [sentence, …]], or have the columns title and sentences"
+            f"{row.place}: context must be a list of [title, [sentence, …]], or have columns title and sentences"
         )
     return [(whole(title), whole(text)) for title, text in read]
 
