@@ -15,6 +15,8 @@ from foresail.curate.run.why import explain
 from foresail.data.zst import open_zst
 from foresail.recipe.reading.load import RecipeError
 
+pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
+
 
 def rows(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for file in sorted(folder.rglob("*.zst")) for line in open_zst(file)]

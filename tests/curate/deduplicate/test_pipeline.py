@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 
+import pytest
 from deduplicate.repeats import edited, jaccard, texts_with_copies, words
 from small_recipe import output_files, small_recipe
 
@@ -14,6 +15,8 @@ from foresail.curate.curation import curate
 from foresail.curate.deduplicate.address import page_of
 from foresail.curate.run.ledger import DONE, entries
 from foresail.curate.run.why import explain
+
+pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
 
 NAMES = ("duplicate_urls", "minhash")
 

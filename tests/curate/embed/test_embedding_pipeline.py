@@ -7,9 +7,11 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from small_checkpoint import write_checkpoint
 from small_recipe import output_files
 
@@ -58,7 +60,17 @@ def run_as_group(folder: Path, out: Path) -> None:
     curate(recipe_in(folder, out, workers=2))
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """A fork cannot use the threads of OpenMP that its parent has started."""
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(count)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers_of_pieces", "one_thread")
 def test_processes_and_kills_change_no_byte(folder: Path, tmp_path: Path) -> None:
     curate(recipe_in(folder, tmp_path / "whole", workers=1))
     expected = output_files(tmp_path / "whole")

@@ -12,6 +12,8 @@ from foresail.curate.recipe import build_curation
 from foresail.data.made.generators import generate
 from foresail.runlog.directory import RunDirectory
 
+pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
+
 
 def write_rows(path: Path, rows: list[dict]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)

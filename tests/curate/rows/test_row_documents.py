@@ -15,6 +15,8 @@ from foresail.data.problems.problems import load_problems
 from foresail.recipe.reading.load import RecipeError
 from foresail.recipe.tables.parts import Problems
 
+pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
+
 CALL = {"name": "add", "arguments": {"a": 2, "b": 2}}
 CHATS = [
     {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4", "train": True}]},
