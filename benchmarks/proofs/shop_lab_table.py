@@ -1,6 +1,7 @@
 """A product table of made-up words, as large as wanted, for shop_lab.py --made-products.
 
-Names and values are of syllables, and every product has values of its own: a model that answers has read the row.
+Names and values are of syllables. Every product has values of its own, or values of a pool that all products share,
+as colors and sizes are: in both cases a model that answers for a new product has read the row.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def word(rng: Random, syllables: int) -> str:
     )
 
 
-def write_made_table(path: Path, products: int, seed: int = 0) -> Path:
-    """A CSV file; the same arguments give the same bytes."""
+def write_made_table(path: Path, products: int, seed: int = 0, shared_values: int = 0) -> Path:
+    """A CSV file; the same arguments give the same bytes. `shared_values` of each attribute; 0: of their own."""
     rng = Random(f"shop lab table {seed}")
     categories = [word(rng, 3) for _ in range(CATEGORIES)]
     brands = [word(rng, 2).capitalize() for _ in range(BRANDS)]
+    pools = {name: [word(rng, 2) for _ in range(shared_values)] for name in ATTRIBUTES}
     text = StringIO()
     writer = csv.DictWriter(
         text, ["name", "brand", "category", "price", "stock", *ATTRIBUTES], restval="", lineterminator="\n"
@@ -40,7 +42,10 @@ def write_made_table(path: Path, products: int, seed: int = 0) -> Path:
     for _ in range(products):
         name = f"{word(rng, 2)} {word(rng, 2)}".title()
         same = {"name": name, "brand": rng.choice(brands), "category": rng.choice(categories)}
-        values = {name: [word(rng, 2) for _ in range(3)] for name in rng.sample(ATTRIBUTES, 3)}
+        values = {
+            name: rng.sample(pools[name], 3) if shared_values else [word(rng, 2) for _ in range(3)]
+            for name in rng.sample(ATTRIBUTES, 3)
+        }
         for _ in range(VARIANTS):
             options = {name: rng.choice(of) for name, of in values.items()}
             price, stock = rng.randint(200, 90000), rng.choice((0, 0, 3, 12))

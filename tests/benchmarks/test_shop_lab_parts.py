@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ import shop_lab
 import shop_lab_rows
 from shop_lab_figures import SPLITS, Outcomes, results_of, totals_of
 from shop_lab_rows import cell_of, constant_answers, guess, question, rows_of_cells, shuffled_answers
-from shop_lab_table import write_made_table
+from shop_lab_table import ATTRIBUTES, write_made_table
 from shop_tables import write_table
 
 from foresail.data.made.shop.read_table import read_table
@@ -82,10 +83,16 @@ def test_a_rise_is_counted_row_by_row_in_seeds_that_have_both() -> None:
 
 
 def test_a_made_table_is_the_same_again_and_gives_rows_of_every_split(tmp_path: Path) -> None:
-    first, second = (write_made_table(tmp_path / name, 30) for name in ("a.csv", "b.csv"))
-    assert first.read_bytes() == second.read_bytes()
-    table = read_table(first, {})
-    assert all(rows_of_cells(table, [VALUE], split, 5, seed=0, seen=set()) for split in SPLITS)
+    for shared in (0, 5):
+        first, second = (
+            write_made_table(tmp_path / name, 30, shared_values=shared) for name in ("a.csv", "b.csv")
+        )
+        assert first.read_bytes() == second.read_bytes()
+        rows = list(csv.DictReader(first.open()))
+        values = {name: {row[name] for row in rows if row[name]} for name in ATTRIBUTES}
+        assert (max(map(len, values.values())) <= 5) == bool(shared)
+        table = read_table(first, {})
+        assert all(rows_of_cells(table, [VALUE], split, 5, seed=0, seen=set()) for split in SPLITS)
 
 
 def test_what_is_running_ends_with_the_budget() -> None:

@@ -88,11 +88,14 @@ def context_of(row: Row) -> list[tuple[str, str]]:
 
 def titles_of(row: Row) -> list[str]:
     """Of the passages that answer the question."""
-    facts, titles = row.columns.get("supporting_facts"), row.columns.get("titles")
+    facts: Any = row.columns.get("supporting_facts")
     try:
         if isinstance(facts, dict):
-            facts, titles = None, facts["title"]
-        named = [*(titles or [])] if facts is None else [fact[0] for fact in facts]
+            named = [*facts["title"]]
+        elif facts is not None:
+            named = [fact[0] for fact in facts]
+        else:
+            named = [*(row.columns.get("titles") or [])]
     except (TypeError, LookupError):
         named = [None]
     if not all(isinstance(title, str) for title in named):
