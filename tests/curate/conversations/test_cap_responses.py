@@ -30,8 +30,6 @@ from foresail.curate.document import Document, Drop
 from foresail.curate.recipe import CurationRecipe, build_curation
 from foresail.curate.rows.row import read_row
 
-pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
-
 EXACT = 4096  # permutations: an estimate is then off by 0.03 at most, four times its deviation
 
 

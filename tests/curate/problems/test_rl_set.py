@@ -25,8 +25,6 @@ RUN = """
 import json, sys
 from foresail.curate.curation import curate
 from foresail.curate.recipe import build_curation
-
-pytestmark = pytest.mark.usefixtures("forked_workers_of_pieces")
 curate(build_curation(json.load(open(sys.argv[1]))))
 """
 
