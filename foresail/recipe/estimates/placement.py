@@ -13,6 +13,7 @@ from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Rollout
 
 NO_RAY = 'cluster.kind = "ray" needs Ray, which is not installed here; pip install "foresail[ray]"'
+ROUNDING = 1e-9  # 45 workers of 1.4 CPUs need 62.99999999999999
 NOTHING = Room(cpus=0, gpus=0)
 
 
@@ -164,7 +165,7 @@ def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
     there = Room(cpus=sum(node.cpus for node in nodes), gpus=sum(node.gpus for node in nodes))
     fits = True
     for kind, needed, has in (("CPUs", total.cpus, there.cpus), ("GPUs", total.gpus, there.gpus)):
-        if needed > has:
+        if needed > has + ROUNDING:
             fits = False
             mend = fewer(placement, kind, needed - has) or f"bring more {kind}"
             yield f"{', '.join(who)} need {needed:g} {kind} and the cluster has {has:g}; {mend}"
@@ -186,7 +187,7 @@ def named(placed: Placed) -> str:
 def count_fitting(each: Room, node: Room, limit: int) -> int:
     """How many rooms of 2 CPUs fit a node of 5 -> 2."""
     shares = [(node.cpus, each.cpus), (node.gpus, each.gpus)]
-    return min([limit, *(int(there / needed + 1e-9) for there, needed in shares if needed)])
+    return min([limit, *(int(there / needed + ROUNDING) for there, needed in shares if needed)])
 
 
 def fewer(placement: Placement, kind: str, missing: float) -> str | None:
@@ -198,7 +199,7 @@ def fewer(placement: Placement, kind: str, missing: float) -> str | None:
     )
     for key, placed, least, others in keys:
         each = placed.each.cpus if kind == "CPUs" else placed.each.gpus
-        fit = placed.count - ceil(missing / each) if each else -1
+        fit = placed.count - ceil(missing / each - ROUNDING) if each else -1
         if fit >= least:
             turns = ' or cluster.placement = "colocated"' if takes_turns(placement, kind, placed) else ""
             return f"set {key} = {fit + others}{turns}"
