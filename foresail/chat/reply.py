@@ -18,7 +18,7 @@ from foresail.chat.request import ChatMessage
 class Reply:
     """What was sampled, as text. `id` names the response, `model` who gave it, `created` when, in Unix time.
 
-    `stop_text`: the request's text at which the response was cut.
+    `stop_text`: the request's text at which the response was cut. `thinking_tokens` are among `completion_tokens`.
     """
 
     id: str
@@ -30,6 +30,7 @@ class Reply:
     logprobs: tuple[tuple[str, float], ...] | None = None  # of each token, where they were asked for
     created: int = 0
     stop_text: str | None = None
+    thinking_tokens: int = 0
 
 
 def cut_at(text: str, stop: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from any_json import json_leaves, json_values, places, with_change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,17 +27,7 @@ WORDS = [
     "{}",
     "\ud800",
 ]
-leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(WORDS)
-)
-values = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(st.one_of(st.sampled_from(NAMES), st.text(max_size=3)), inner, max_size=5),
-    ),
-    max_leaves=25,
-)
+values = json_values(NAMES, WORDS)
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 GOOD: dict[str, Any] = {
@@ -57,19 +48,6 @@ GOOD: dict[str, Any] = {
 
 def call(id: str, name: str, arguments: str) -> ChatToolCall:
     return ChatToolCall(id=id, function=FunctionCall(name=name, arguments=arguments))
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, entry in inner for place in places(entry, (*path, key)))]
-
-
-def with_change(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else [*value]
-    copy[path[0]] = with_change(value[path[0]], path[1:], new)
-    return copy
 
 
 def check_refusal(refusal: Refusal) -> None:
@@ -163,7 +141,7 @@ def test_what_changes_nothing_is_read_over(change: dict[str, Any]) -> None:
 # What we say, and how clients say it back.
 
 arguments = st.dictionaries(
-    st.text(max_size=4), st.recursive(leaves, lambda v: st.lists(v, max_size=2)), max_size=3
+    st.text(max_size=4), st.recursive(json_leaves(WORDS), lambda v: st.lists(v, max_size=2)), max_size=3
 )
 
 

@@ -4,9 +4,11 @@ as we said it."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from any_json import json_values, places, with_change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +132,7 @@ def test_options_have_their_other_names() -> None:
         ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ("responses", {"truncation": "auto"}, "truncation"),
         ("responses", {"background": True}, "background"),
+        ("responses", {"include": ["message.output_text.logprobs"]}, "include[0]"),
     ],
 )
 def test_what_is_not_known_is_refused_by_its_name(name: str, change: dict[str, Any], param: str) -> None:
@@ -278,6 +281,11 @@ def test_why_a_response_ended() -> None:
     assert (cut["status"], cut["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
 
 
+def test_thinking_tokens_are_told() -> None:
+    reply = replace(reply_of(ChatMessage(role="assistant", content="<think>3?</think>4")), thinking_tokens=1)
+    assert RESPONSES.write(reply, {})["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
+
+
 # Anything a client may send.
 
 NAMES = [
@@ -289,30 +297,7 @@ WORDS = [
     *"user assistant system text tool_use tool_result thinking image message reasoning function".split(),
     *("function_call", "function_call_output", "enabled", "auto", "", "{}", "\ud800"),
 ]
-leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(WORDS)
-)
-values = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(st.one_of(st.sampled_from(NAMES), st.text(max_size=3)), inner, max_size=5),
-    ),
-    max_leaves=25,
-)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for step, item in steps for place in places(item, (*path, step)))]
-
-
-def with_change(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copy: Any = dict(value) if isinstance(value, dict) else [*value]
-    copy[path[0]] = with_change(value[path[0]], path[1:], new)
-    return copy
+values = json_values(NAMES, WORDS)
 
 
 @settings(max_examples=400)

@@ -21,6 +21,7 @@ from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 from foresail.records import Message
+from foresail.rewards.thinking import open_counter
 from foresail.tokenizer.foreign_text import UnwritableText
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -114,6 +115,7 @@ def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -
         finish="tool_calls" if message.tool_calls else "length" if completion.finish == "length" else "stop",
         prompt_tokens=len(request.prompt),
         completion_tokens=len(ids),
+        thinking_tokens=count_thinking(request.prompt, ids, tokenizer),
         logprobs=tuple(
             (tokenizer.decode([token]), logprob)
             for token, logprob in zip(ids, completion.logprobs, strict=True)
@@ -121,6 +123,12 @@ def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -
         if asked.logprobs
         else None,
     )
+
+
+def count_thinking(prompt: Sequence[int], ids: Sequence[int], tokenizer: Tokenizer) -> int:
+    """0 where the chat template knows no thinking."""
+    counter = open_counter(tokenizer)
+    return 0 if counter is None else counter.count(prompt, ids)[0]
 
 
 def split_calls(text: str, reply_id: str) -> ChatMessage:

@@ -71,8 +71,8 @@ def usage(reply: Reply) -> dict[str, Any]:
     return {
         "input_tokens": reply.prompt_tokens,
         "output_tokens": reply.completion_tokens,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": None,  # not counted
+        "cache_read_input_tokens": None,
     }
 
 

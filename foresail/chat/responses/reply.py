@@ -3,7 +3,8 @@
 write_response(reply, fields)["output"] -> [{"type": "message", "content": [{"type": "output_text", …}], …}]
 [*write_events(reply, fields)]          -> response.created, items and their parts, response.completed
 
-A response repeats settings of its request, which are read from the request's `fields`.
+A response repeats settings of its request, which are read from the request's `fields`. Cached tokens are not
+counted: the form has no place for an unknown number, so it says 0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def write_response(reply: Reply, fields: Fields) -> dict[str, Any]:
             "input_tokens": reply.prompt_tokens,
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": reply.completion_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": reply.thinking_tokens},
             "total_tokens": reply.prompt_tokens + reply.completion_tokens,
         },
     }
@@ -117,9 +118,9 @@ def write_events(reply: Reply, fields: Fields) -> Iterator[str]:
 
 
 def events(reply: Reply, fields: Fields) -> Iterator[dict[str, Any]]:
-    begun = heading(reply, fields, "in_progress")
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
+    started = heading(reply, fields, "in_progress")
+    yield {"type": "response.created", "response": started}
+    yield {"type": "response.in_progress", "response": started}
     response = write_response(reply, fields)
     for index, item in enumerate(response["output"]):
         place = {"item_id": item["id"], "output_index": index}

@@ -23,8 +23,9 @@ SAME = (
 )
 TEXT_PARTS = ("input_text", "output_text", "text")
 STATEFUL = ("previous_response_id", "conversation", "prompt")
-# Without effect on what is said: what a reply contains, whether it is stored.
-WITHOUT_EFFECT = ("include", "store", "stream_options", "max_tool_calls")
+# Without effect on what is said: whether it is stored, and a limit on tools of OpenAI's servers.
+WITHOUT_EFFECT = ("store", "stream_options", "max_tool_calls")
+INCLUDED = "reasoning.encrypted_content"  # in every reply with reasoning
 
 
 def to_chat(fields: Fields) -> dict[str, Any]:
@@ -190,6 +191,16 @@ def read_truncation(fields: Fields) -> dict[str, Any]:
     return {}
 
 
+def read_include(fields: Fields) -> dict[str, Any]:
+    for number, name in enumerate(list_at(fields, "include")):
+        if name != INCLUDED:
+            raise refuse(
+                item_of("include", number),
+                f'can only be "{INCLUDED}": a reply has nothing else; leave it out',
+            )
+    return {}
+
+
 def read_background(fields: Fields) -> dict[str, Any]:
     if fields["background"] is not False:
         raise refuse("background", "must be false: a response is waited for here")
@@ -203,5 +214,6 @@ READERS: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
     "reasoning": read_reasoning,
     "truncation": read_truncation,
     "background": read_background,
+    "include": read_include,
     "max_output_tokens": lambda fields: {"max_tokens": fields["max_output_tokens"]},
 }
