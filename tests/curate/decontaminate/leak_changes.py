@@ -45,7 +45,8 @@ def smart_quotes(dice: random.Random, text: str) -> str:
 
 def other_spaces(dice: random.Random, text: str) -> str:
     signs = ["\n", "\r\n", "\t", "  ", "\u00a0", "\u3000", "\n\n> ", "\n- ", " | "]
-    return re.sub(" ", lambda _: dice.choice([" ", dice.choice(signs)]), text)
+    # not within a tag: "<span", an empty line, "> class" is no tag any more
+    return re.sub(" (?![^<>]*>)", lambda _: dice.choice([" ", dice.choice(signs)]), text)
 
 
 def other_punctuation(dice: random.Random, text: str) -> str:
