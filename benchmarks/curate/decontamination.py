@@ -162,14 +162,14 @@ def split_over_messages(dice: random.Random, text: str, chat: list[dict[str, Any
 def chat_rows(data: Path, language: str) -> list[list[dict[str, Any]]]:
     file = "dpo_zh_demo" if language == "zh" else "kto_en_demo"
     rows = read_jsonl(data / f"preference/llamafactory_demo/{file}.jsonl.gz")
-    found = []
+    chats = []
     for row in rows:
         if "chosen" in row:
             row = {"conversations": [*row["conversations"], row["chosen"]]}
         document = read_row(row, "chat", "chat", "conversations")
         if isinstance(document, Document) and document.row is not None:
-            found.append(document.row["messages"])
-    return found
+            chats.append(document.row["messages"])
+    return chats
 
 
 def recall_of(
@@ -251,17 +251,17 @@ def on_clean(
     for renaming in ("no", "names", "numbers"):
         search = settings(against, renamed=renaming).open_search()
         search(documents[0])
-        begun = time.process_time()
+        start = time.process_time()
         alarms = [leak for document in documents for leak in search(document)]
-        speed[f"renamed = {renaming}"] = round(size / (time.process_time() - begun), 1)
+        speed[f"renamed = {renaming}"] = round(size / (time.process_time() - start), 1)
         clean[f"alarms, renamed = {renaming}"] = len(alarms)
         for leak in alarms:
             print("clean:", language, renaming, leak)
     whole = Document(id="all", text="\n".join(texts))
     search = settings(against).open_search()
-    begun = time.process_time()
+    start = time.process_time()
     search(whole)
-    speed["as one document"] = round(size / (time.process_time() - begun), 1)
+    speed["as one document"] = round(size / (time.process_time() - start), 1)
     if options.peer_python:
         some = texts[: max(1, len(texts) // 20)]
         reply = ask_peer(options.peer_python, language, against, some)
@@ -279,9 +279,9 @@ def index_cost(data: Path) -> dict[str, Any]:
         for row in read_jsonl(data / f"{file}.jsonl.gz")
     ]
     rows, grams = [RowTexts(0, (text,)) for text in texts], Grams(16, 24)
-    begun = time.process_time()
+    start = time.process_time()
     build_index(rows, grams, Masks())
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - start
     tracemalloc.start()  # it slows the second one
     index = build_index(rows, grams, Masks())
     now, peak = tracemalloc.get_traced_memory()

@@ -107,13 +107,13 @@ def hits(pair: Pair, data: Path, renaming: str) -> list[Hit]:
 
 
 def count(pair: Pair, options: argparse.Namespace, renaming: str) -> dict[str, Any]:
-    found = hits(pair, options.data, renaming)
-    shares = {hit.document.id: hit.share for hit in sorted(found, key=lambda hit: hit.share)}
+    all_hits = hits(pair, options.data, renaming)
+    shares = {hit.document.id: hit.share for hit in sorted(all_hits, key=lambda hit: hit.share)}
     counts: dict[str, Any] = {
         "documents": sum(1 for _ in documents(pair, options.data)),
         "dropped": len(shares),
         "with half of a row or more": sum(share >= 0.5 for share in shares.values()),
-        "rows": len({hit.place for hit in found}),
+        "rows": len({hit.place for hit in all_hits}),
     }
     if options.peer_python and renaming == "no":
         own = [*documents(pair, options.data)]
@@ -129,9 +129,9 @@ def verdicts(file: Path, key: str) -> dict[str, Any]:
     return {"read": dict(Counter(readings.values()))} if readings else {}
 
 
-def drawn(found: Sequence[Hit], size: int) -> list[Hit]:
+def drawn(all_hits: Sequence[Hit], size: int) -> list[Hit]:
     """One hit of a document, the one with the largest share."""
-    best = {hit.document.id: hit for hit in sorted(found, key=lambda hit: hit.share)}
+    best = {hit.document.id: hit for hit in sorted(all_hits, key=lambda hit: hit.share)}
     ordered = sorted(best.values(), key=lambda hit: int(hit.document.id))
     return random.Random(0).sample(ordered, size) if size < len(ordered) else ordered
 

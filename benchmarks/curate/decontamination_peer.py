@@ -35,9 +35,9 @@ def main() -> None:
         array = np.array(sorted(hashes), dtype=config.hash_config.np_descr)
         array.tofile(Path(folder) / "task.index.hashes")
         step.filter(Document(text="warm up", id="0"))
-        begun = time.process_time()
+        start = time.process_time()
         dropped = [step.filter(Document(text=text, id="0")) is not True for text in task["documents"]]
-    print(json.dumps({"dropped": dropped, "cpu_seconds": time.process_time() - begun}))
+    print(json.dumps({"dropped": dropped, "cpu_seconds": time.process_time() - start}))
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def measure(attacks: list[Attack], form: JudgeForm) -> dict[str, Any]:
 
 
 def pieces(answer: str) -> Iterator[str]:
-    found = [answer, *answer.split("\n"), *answer.split("\n\n"), *re.findall(r"\{[^{}]*\}", answer)]
-    for piece in {own.strip() for own in found if own.strip()}:
+    pieces = [answer, *answer.split("\n"), *answer.split("\n\n"), *re.findall(r"\{[^{}]*\}", answer)]
+    for piece in {own.strip() for own in pieces if own.strip()}:
         yield piece
         yield f"<think>hm</think>{piece}"
         yield f"```json\n{piece}\n```"

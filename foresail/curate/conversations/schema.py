@@ -40,12 +40,12 @@ LENGTHS = {"minLength": str, "maxLength": str, "minItems": list, "maxItems": lis
 
 def mistakes(value: Any, schema: Any, strict: bool = False) -> list[str]:
     """`strict`: names that the schema does not have are mistakes wherever it has properties."""
-    found = []
+    first = []
     for mistake in check(value, schema, schema, "", strict, 0):
-        found.append(mistake)
-        if len(found) == MOST:
+        first.append(mistake)
+        if len(first) == MOST:
             break
-    return found
+    return first
 
 
 def argument_schema(function: Mapping[str, Any]) -> Any:

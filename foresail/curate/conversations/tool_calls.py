@@ -116,9 +116,9 @@ class CallCheck:
             known = ", ".join([*functions][:10]) or "none"
             yield Fault(place, "unknown_tool", f"{name} is called; the tools are {known}")
             return
-        found = mistakes(call["arguments"], argument_schema(functions[name]), self.settings.strict)
-        if found:
-            yield Fault(place, "wrong_arguments", f"{name}: {'; '.join(found[:3])}")
+        wrong = mistakes(call["arguments"], argument_schema(functions[name]), self.settings.strict)
+        if wrong:
+            yield Fault(place, "wrong_arguments", f"{name}: {'; '.join(wrong[:3])}")
         if not self.settings.placeholders:
             for text in texts_in(call["arguments"]):
                 if is_placeholder(text) and text not in earlier:

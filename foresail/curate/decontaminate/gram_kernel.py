@@ -53,7 +53,7 @@ def powers_of_base(powers: Any) -> None:
 @compiled
 def means_something(hashes: Any, traits: Any, start: int, end: int) -> bool:
     """Neither a row of a table nor "0 0 0 0"."""
-    found = words = 0
+    different = words = 0
     for place in range(start, end):
         words += (traits[place] & KIND) != DIGIT and traits[place] != (LETTER | SINGLE)
         new = True
@@ -61,8 +61,8 @@ def means_something(hashes: Any, traits: Any, start: int, end: int) -> bool:
             if hashes[before] == hashes[place]:
                 new = False
                 break
-        found += new
-        if found >= FEWEST_DIFFERENT and words >= FEWEST_WORDS:
+        different += new
+        if different >= FEWEST_DIFFERENT and words >= FEWEST_WORDS:
             return True
     return False
 
@@ -72,12 +72,12 @@ def list_grams(
     hashes: Any, traits: Any, weights_t: Any, count: int, target: int, ends: Any, keys: Any
 ) -> int:
     """The keys of all n-grams that mean something; how many there are."""
-    grams, found = gram_ends(weights_t, count, target, ends), 0
+    grams, size = gram_ends(weights_t, count, target, ends), 0
     for start in range(grams):
         if means_something(hashes, traits, start, ends[start]):
-            keys[found] = gram_key(hashes, start, ends[start])
-            found += 1
-    return found
+            keys[size] = gram_key(hashes, start, ends[start])
+            size += 1
+    return size
 
 
 @compiled
@@ -103,9 +103,9 @@ def bits_of(size: int) -> int:
 @compiled
 def find_grams(
     hashes: Any, weights_t: Any, count: int, target: int, powers: Any, keys: Any, numbers: Any, filter: Any,
-    found: Any,
+    hit_rows: Any,
 ) -> int:  # fmt: skip
-    """Rows of `found`: number of an indexed n-gram, its first token, the one behind it. How many there are."""
+    """Rows of `hit_rows`: number of an indexed n-gram, its first token, the one behind it. How many there are."""
     shift = U64(64) - U64(bits_of(len(filter)) + 3)
     end, weight, hits, number = 0, 0, 0, NONE
     for start in range(count):
@@ -120,9 +120,9 @@ def find_grams(
         if filter[bit >> U64(3)] & np.uint8(1 << int(bit & U64(7))):
             slot = slot_of(key, keys)
             if keys[slot] == key:
-                found[hits, 0], found[hits, 1], found[hits, 2] = numbers[slot], start, end
+                hit_rows[hits, 0], hit_rows[hits, 1], hit_rows[hits, 2] = numbers[slot], start, end
                 hits += 1
-                if hits == len(found):
+                if hits == len(hit_rows):
                     break
         weight -= weights_t[start]
         number -= hashes[start] * powers[end - start - 1]
@@ -132,15 +132,17 @@ def find_grams(
 @compiled
 def find_rows(
     hashes: Any, weights_t: Any, count: int, target: int, powers: Any, keys: Any, numbers: Any, filter: Any,
-    first_row: Any, row_sizes: Any, row_keys: Any, begun: Any, found: Any,
+    first_row: Any, row_sizes: Any, row_keys: Any, first_hits: Any, hit_rows: Any,
 ) -> int:  # fmt: skip
     """As find_grams, of whole short rows: those that begin with n-gram number g are first_row[g] up to the next."""
     hits = 0
-    for place in range(find_grams(hashes, weights_t, count, target, powers, keys, numbers, filter, begun)):
-        gram, start = begun[place, 0], begun[place, 1]
+    for place in range(
+        find_grams(hashes, weights_t, count, target, powers, keys, numbers, filter, first_hits)
+    ):
+        gram, start = first_hits[place, 0], first_hits[place, 1]
         for row in range(first_row[gram], first_row[gram + 1]):
             end = start + row_sizes[row]
-            if end <= count and gram_key(hashes, start, end) == row_keys[row] and hits < len(found):
-                found[hits, 0], found[hits, 1], found[hits, 2] = row, start, end
+            if end <= count and gram_key(hashes, start, end) == row_keys[row] and hits < len(hit_rows):
+                hit_rows[hits, 0], hit_rows[hits, 1], hit_rows[hits, 2] = row, start, end
                 hits += 1
     return hits

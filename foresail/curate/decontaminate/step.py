@@ -103,8 +103,8 @@ class Decontaminate(CheckedPart):
         search = self.open_search()
         leaks = {}
         for number, document in enumerate(documents):
-            if found := search(document):
-                leaks[number] = {"id": document.id, "leaks": [leak.as_json() for leak in found]}
+            if named := search(document):
+                leaks[number] = {"id": document.id, "leaks": [leak.as_json() for leak in named]}
         features.write_text(json.dumps(leaks, ensure_ascii=False), encoding="utf-8", errors="replace")
 
     def open_search(self) -> Callable[[Document], list[Leak]]:

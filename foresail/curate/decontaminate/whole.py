@@ -53,7 +53,7 @@ class WholeTexts:
         """Row, first token, the one behind the last."""
         if not len(self.rows):
             return []
-        begun, places = np.empty((MOST_HITS, 3), np.int64), np.empty((MOST_HITS, 3), np.int64)
+        first_hits, places = np.empty((MOST_HITS, 3), np.int64), np.empty((MOST_HITS, 3), np.int64)
         count = find_rows(
             tokens.hashes,
             tokens.weights,
@@ -64,7 +64,7 @@ class WholeTexts:
             self.starts_g,
             self.sizes,
             self.keys,
-            begun,
+            first_hits,
             places,
         )
         hits: list[list[int]] = places[:count].tolist()

@@ -128,8 +128,8 @@ def most_like(block_BD: Array, kept_LD: Array) -> tuple[Array, Array]:
     similar_B = np.full(len(block_BD), -np.inf, np.float32)
     for begin in range(0, len(kept_LD), 16 * BLOCK):
         products = block_BD @ kept_LD[begin : begin + 16 * BLOCK].T
-        found = products.argmax(axis=1)
-        values = products[np.arange(len(products)), found]
+        nearest = products.argmax(axis=1)
+        values = products[np.arange(len(products)), nearest]
         better = values > similar_B
-        best_B[better], similar_B[better] = begin + found[better], values[better]
+        best_B[better], similar_B[better] = begin + nearest[better], values[better]
     return best_B, similar_B

@@ -45,7 +45,7 @@ class Patterns:
 @cache
 def patterns() -> tuple[Patterns, ...]:
     """Of each language."""
-    found = []
+    patterns = []
     for table in words_of("refusals.toml").values():
         unable, help_ = any_of(table["unable"]), any_of(table["help"])
         own = {
@@ -54,8 +54,8 @@ def patterns() -> tuple[Patterns, ...]:
             if name not in ("unable", "help", "refuses")
         }
         refuses = rf"{unable}[^.!?。！？\n]{{0,{NEAR}}}?{help_}|{any_of(table['refuses'])}"
-        found.append(Patterns(refuses=re.compile(refuses, re.IGNORECASE), **own))
-    return tuple(found)
+        patterns.append(Patterns(refuses=re.compile(refuses, re.IGNORECASE), **own))
+    return tuple(patterns)
 
 
 @cache
