@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.agents.programs.chat_request import ChatRequest, read_request
-from foresail.agents.programs.chat_turns import split_calls, with_calls
+from foresail.agents.programs.chat_turns import count_thinking, split_calls, with_calls
 from foresail.chat.errors import Refusal
 from foresail.chat.reply import Reply, cut_at, write_events, write_reply
 from foresail.chat.request import ChatMessage, ChatToolCall, FunctionCall, one_form, read_json
+from foresail.records import Message
+from foresail.tokenizer.thinking import BUILT_IN
+from foresail.tokenizer.train import train_bpe
 
 NAMES = [
     *"model messages tools tool_choice max_tokens max_completion_tokens stop stream stream_options n".split(),
@@ -197,3 +200,13 @@ def test_a_stream_holds_the_whole_reply() -> None:
 
 def test_text_is_cut_at_the_first_stop() -> None:
     assert cut_at("a b c", ["c", "b"]) == "a " and cut_at("a", ["b"]) == "a"
+
+
+def test_thinking_tokens_of_a_response_are_counted() -> None:
+    template = BUILT_IN["hybrid-short"][0]
+    tags = ("<think>", "</think>")
+    thinks = train_bpe(["a b"], vocab_size=280, whole_tokens=tags, chat_template=template)
+    prompt = thinks.encode_prompt([Message(role="user", content="2?")], True)  # ends in <think>
+    thought, answer = thinks.encode("a b</think>"), thinks.encode("a")
+    assert count_thinking(prompt, [*thought, *answer], thinks) == len(thought)
+    assert count_thinking([5], [6, 7], train_bpe(["a b"], vocab_size=280)) == 0
